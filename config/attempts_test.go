@@ -401,6 +401,10 @@ func jobAttempts(thief client.Client) []attempt {
 		{who, "a Job with a second container", false, pod(func(p *corev1.PodSpec) { p.Containers = append(p.Containers, corev1.Container{Name: "b", Image: "b"}) })},
 		{who, "a Job in the host's network", false, pod(func(p *corev1.PodSpec) { p.HostNetwork = true })},
 		{who, "the Job that compares with a host", true, host(func(*batchv1.Job) {})},
+		{who, "the Job that compares stacks in the network of a host", true, host(func(j *batchv1.Job) { *j = *sideJob() })},
+		{who, "the same of two kinds", false, host(func(j *batchv1.Job) {
+			j.Spec.Template.Spec.Containers[0].Args = append(j.Spec.Template.Spec.Containers[0].Args, "--kind=StackComparison")
+		})},
 		{who, "the same in another namespace", false, host(func(j *batchv1.Job) { j.Namespace = systemNamespace })},
 		{who, "the same without its account", false, host(func(j *batchv1.Job) { j.Spec.Template.Spec.ServiceAccountName = "" })},
 		{who, "the same under another account", false, host(func(j *batchv1.Job) { j.Spec.Template.Spec.ServiceAccountName = "lowlatency-operator-agent" })},
@@ -472,6 +476,14 @@ func hostJob() *batchv1.Job {
 	ready.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	w.Pods = []corev1.Pod{ready}
 	return latencytest.Decide(w).Start[0]
+}
+
+// sideJob is the same for a side of a comparison of stacks.
+func sideJob() *batchv1.Job {
+	job := hostJob()
+	args := job.Spec.Template.Spec.Containers[0].Args
+	args[slices.Index(args, "--kind="+string(v1alpha1.LatencyTestContainerVersusHost))] = "--kind=" + string(v1alpha1.LatencyTestStackComparison)
+	return job
 }
 
 // nodeAttempts are those of the token of the manager on nodes.

@@ -6,6 +6,7 @@ package controllers_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -35,6 +36,8 @@ func describeLatencyTests(s *suite) {
 		It("measure the way between two nodes: the server first, its client when it is ready, and both go", s.measuresBetweenNodes)
 
 		It("compare a pod with its host in turns, with one server, from Job to Job", s.comparesWithTheHost)
+
+		It("compare stacks in turns, with a server of each side, from Job to Job", s.comparesStacks)
 
 		It("say that a node left while it was measured, and leave nothing behind", s.endsWithTheNode)
 	})
@@ -278,7 +281,7 @@ func (s *suite) comparesWithTheHost(ctx SpecContext) {
 			median = 1000
 		}
 		order = append(order, isHost)
-		s.leaves(ctx, job, job.Name, comparedRecord(median))
+		s.leaves(ctx, job, job.Name, comparedRecord(v1alpha1.LatencyTestContainerVersusHost, v1alpha1.LatencyPathKernel, median))
 		s.ends(ctx, job)
 	}
 	Expect(order).To(Equal([]bool{false, true, true, false, false, true, true, false, false, true}))
@@ -295,12 +298,91 @@ func (s *suite) comparesWithTheHost(ctx SpecContext) {
 	Expect(s.client.Delete(ctx, s.node(ctx, tested))).To(Succeed())
 }
 
+func (s *suite) comparesStacks(ctx SpecContext) {
+	s.addTestedNode(ctx)
+	Expect(s.client.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: answering}})).To(Succeed())
+	s.boots(ctx, answering, "b9", "6.12")
+	test := &v1alpha1.LatencyTest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: applications, Name: "quiet"},
+		Spec: v1alpha1.LatencyTestSpec{
+			Nodes: v1alpha1.LatencyTestNodes{Names: []string{tested}}, Kind: v1alpha1.LatencyTestStackComparison, Repetitions: 5,
+			Traffic: &v1alpha1.TestTraffic{
+				Transport: v1alpha1.TransportUDP, Server: v1alpha1.TestServer{Placement: v1alpha1.ServerOnNodes, NodeNames: []string{answering}},
+			},
+			StackComparison: &v1alpha1.StackComparison{Base: "kernel", Sides: []v1alpha1.StackSide{
+				{Name: "kernel", Path: v1alpha1.LatencyPathKernel},
+				{
+					Name: "onload", Path: v1alpha1.LatencyPathAccelerated, Client: v1alpha1.StackClient{TestEnd: v1alpha1.TestEnd{BypassNICPool: "x2"}},
+					Server: v1alpha1.TestEnd{BypassNICPool: "x2"},
+				},
+			}},
+			PingPong: &v1alpha1.PingPongTest{Sizes: []int32{64}},
+			Budget:   &v1alpha1.LatencyBudget{Ratios: []v1alpha1.LatencyRatioBound{{Percentile: v1alpha1.P50, MaximumPartsPerThousand: 700}}},
+		},
+	}
+	Expect(s.client.Create(ctx, test)).To(Succeed())
+	key := client.ObjectKeyFromObject(test)
+	Eventually(func(g Gomega) {
+		g.Expect(s.client.Get(ctx, key, test)).To(Succeed())
+		g.Expect(test.Status.Results).To(ConsistOf(HaveField("Message", "waits for BypassNICPool x2, which does not exist")))
+	}, waitTimeout, pause).Should(Succeed())
+	s.addPool(ctx, "x2", "nowhere")
+	order, former := make([]string, 0, 10), ""
+	for run := range 10 {
+		server, job := s.serverOfRun(ctx, key, run), &batchv1.Job{}
+		if server.Name != former {
+			s.becomesReady(ctx, server, "10.0.0.9")
+			former = server.Name
+		}
+		Eventually(func(g Gomega) {
+			g.Expect(s.client.Get(ctx, key, test)).To(Succeed())
+			g.Expect(test.Status.Results[0].Server.Address).NotTo(BeEmpty(), test.Status.Results[0].Message)
+			g.Expect(s.client.Get(ctx, client.ObjectKey{Namespace: test.Namespace, Name: test.Status.Results[0].Job}, job)).To(Succeed())
+		}, waitTimeout, pause).Should(Succeed())
+		side, median, path := "kernel", int64(2000), v1alpha1.LatencyPathKernel
+		if _, found := job.Spec.Template.Spec.Containers[0].Resources.Limits["lowlatency.dev/x2"]; found {
+			side, median, path = "onload", 1000, v1alpha1.LatencyPathAccelerated
+		}
+		order = append(order, side)
+		s.leaves(ctx, job, job.Name, comparedRecord(v1alpha1.LatencyTestStackComparison, path, median))
+		s.ends(ctx, job)
+		if run%2 == 0 {
+			s.expectGone(ctx, server)
+			s.forget(ctx, server)
+		}
+	}
+	Expect(strings.Join(order, " ")).To(Equal("kernel onload onload kernel kernel onload onload kernel kernel onload"))
+	Eventually(func(g Gomega) {
+		g.Expect(s.client.Get(ctx, key, test)).To(Succeed())
+		g.Expect(test.Status.Results[0].Outcome).To(Equal(v1alpha1.LatencyPassed), test.Status.Results[0].Message)
+		g.Expect(test.Status.Results[0].Measured.Network.Comparison.Sides[1].Ratios).To(ConsistOf(v1alpha1.LatencyRatio{
+			Bytes: 64, Percentile: v1alpha1.P50, PartsPerThousand: 500, LowPartsPerThousand: 500, HighPartsPerThousand: 500,
+		}))
+	}, waitTimeout, pause).Should(Succeed())
+	Expect(s.client.Delete(ctx, s.pool(ctx, "x2"))).To(Succeed())
+	Expect(s.client.Delete(ctx, s.node(ctx, answering))).To(Succeed())
+	Expect(s.client.Delete(ctx, s.node(ctx, tested))).To(Succeed())
+}
+
+// serverOfRun is the Job of the server that a run of a test measures with, once it is made.
+func (s *suite) serverOfRun(ctx context.Context, key client.ObjectKey, run int) *batchv1.Job {
+	GinkgoHelper()
+	test, server := &v1alpha1.LatencyTest{}, &batchv1.Job{}
+	Eventually(func(g Gomega) {
+		g.Expect(s.client.Get(ctx, key, test)).To(Succeed())
+		g.Expect(test.Status.Results).To(ConsistOf(HaveField("Server", Not(BeNil()))))
+		g.Expect(test.Status.Results[0].ComparedRuns).To(Equal(int32(run)), test.Status.Results[0].Message)
+		g.Expect(s.client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: test.Status.Results[0].Server.Job}, server)).To(Succeed())
+	}, waitTimeout, pause).Should(Succeed())
+	return server
+}
+
 // comparedRecord is what a measurement of a comparison leaves behind.
-func comparedRecord(median int64) string {
+func comparedRecord(kind v1alpha1.LatencyTestKind, path v1alpha1.LatencyPath, median int64) string {
 	GinkgoHelper()
 	record := qualification.Record{}
 	Expect(json.Unmarshal([]byte(pingPongRecord("6.12", "b1", 2*median)), &record)).To(Succeed())
-	record.Kind = v1alpha1.LatencyTestContainerVersusHost
+	record.Kind, record.Network.Path = kind, path
 	text, err := qualification.Encode(record)
 	Expect(err).NotTo(HaveOccurred())
 	return string(text)
@@ -334,7 +416,7 @@ func (s *suite) becomesReady(ctx context.Context, job *batchv1.Job, address stri
 	GinkgoHelper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: job.Namespace, Name: "server", Labels: job.Spec.Template.Labels,
+			Namespace: job.Namespace, Name: job.Name, Labels: job.Spec.Template.Labels,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))},
 		},
 		Spec: *job.Spec.Template.Spec.DeepCopy(),

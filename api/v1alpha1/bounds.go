@@ -356,10 +356,12 @@ const (
 	MaxTestNameLength = 63
 	// MaxTestedNodes bounds the nodes of a LatencyTest: spec.nodes.names, status.results and spec.maximumParallelNodes.
 	// MaxSweptNodes bounds them where rates are measured, whose results are larger.
-	// MaxComparedNodes bounds them where sides are compared.
+	// MaxComparedNodes bounds them where sides are compared, and MaxComparedRows the rows of all of them: each side has
+	// one, and one for each size.
 	MaxTestedNodes   = 128
 	MaxSweptNodes    = 64
 	MaxComparedNodes = 32
+	MaxComparedRows  = 576
 	// MaxTestDurationSeconds bounds spec.durationSeconds.
 	MaxTestDurationSeconds = 86400
 	// MaxTestRepetitions bounds spec.repetitions.
@@ -408,10 +410,11 @@ const (
 	MaxConfirmSeconds  = 43200
 	MaxTestRetries     = 10
 	MaxGrowthPercent   = 100000
-	// MaxRatio bounds spec.budget.ratios[].maximumPartsPerThousand, MaxSides the sides of a comparison, MaxRatios the ratios of one, and
+	// MaxRatio bounds spec.budget.ratios[].maximumPartsPerThousand, MaxSides the sides of a comparison, MaxSideLength the name of one, MaxRatios the ratios of one, and
 	// MaxComparedRuns its measurements.
 	MaxRatio        = 1000000
-	MaxSides        = 2
+	MaxSides        = 5
+	MaxSideLength   = 20
 	MaxRatios       = MaxTestSizes * MaxPercentiles
 	MaxComparedRuns = MaxSides * MaxTestRepetitions
 	// MaxTrials bounds how many trials were made.

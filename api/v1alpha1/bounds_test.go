@@ -282,15 +282,17 @@ func testBounds() []bound {
 		{v1alpha1.MaxTestReasonLength, "maxLength", "lt: status.results[].reason " + measured("network.load.failReason")},
 		{v1alpha1.MaxTestMessageLength, "maxLength", "lt: status.results[].message"},
 		{v1alpha1.MaxCPUNumber, "maximum", measured("worstCPU")},
-		{v1alpha1.MaxTestCauses, "maxItems", measured("causes")},
-		{v1alpha1.MaxTestCauseLength, "maxLength", measured("causes[]")},
+		{v1alpha1.MaxTestCauses, "maxItems", measured("causes") + " " + side("causes")},
+		{v1alpha1.MaxTestCauseLength, "maxLength", measured("causes[]") + " " + side("causes[]")},
 		{v1alpha1.MaxHistogramLength, "maxLength", measured("histogram") + " " + side("histogram")},
 		{v1alpha1.MaxRatio, "maximum", "lt: spec.budget.ratios[].maximumPartsPerThousand"},
-		{v1alpha1.MaxSides, "maxItems", measured("network.comparison.sides")},
+		{v1alpha1.MaxSides, "maxItems", "lt: spec.stackComparison.sides " + measured("network.comparison.sides")},
+		{v1alpha1.MaxSideLength, "maxLength", "lt: spec.stackComparison.base spec.stackComparison.sides[].name " + measured("network.comparison.base") + " " + side("side")},
 		{v1alpha1.MaxRatios, "maxItems", side("ratios")},
 		{v1alpha1.MaxComparedRuns, "maximum", "lt: status.results[].comparedRuns"},
 		{v1alpha1.MaxCPUListLength, "maxLength", side("cpus")},
-		{v1alpha1.MaxObjectNameLength, "maxLength", "lt: spec.traffic.client.bypassNICPool spec.traffic.server.bypassNICPool"},
+		{v1alpha1.MaxObjectNameLength, "maxLength", "lt: spec.traffic.client.bypassNICPool spec.traffic.server.bypassNICPool " +
+			"spec.stackComparison.sides[].client.bypassNICPool spec.stackComparison.sides[].server.bypassNICPool"},
 		{v1alpha1.MaxNameLength, "maxLength", "lt: spec.traffic.server.nodeNames[] status.results[].server.node " + measured("network.server")},
 		{v1alpha1.MaxInventoryTextLength, "maxLength", measured("network.serverKernel")},
 		{v1alpha1.MaxGeneration, "maximum", measured("network.repetitionMediansNanoseconds[]") + " " + side("repetitionMediansNanoseconds[]") + " " +
@@ -319,7 +321,7 @@ func testBounds() []bound {
 		{v1alpha1.MaxLossPartsPerMillion, "maximum", "lt: spec.budget.lossPartsPerMillion spec.budget.latePartsPerMillion spec.loadSearch.lossPartsPerMillion"},
 		{v1alpha1.MaxPathMessageLength, "maxLength", measured("network.pathMessage") + " " + side("pathMessage")},
 		{v1alpha1.MaxIPv4Length, "maxLength", "lt: status.results[].server.address"},
-		{v1alpha1.MaxIPv4PrefixLength, "maxLength", "lt: spec.traffic.client.address spec.traffic.server.address"},
+		{v1alpha1.MaxIPv4PrefixLength, "maxLength", "lt: spec.traffic.client.address spec.traffic.server.address spec.stackComparison.sides[].client.address spec.stackComparison.sides[].server.address"},
 	}
 }
 

@@ -186,7 +186,7 @@ const (
 	TestUnfinished = "Unfinished"
 	// TestRatio: Failed, messages take more times as long on one side as the budget allows; Inconclusive, the measurements do not tell.
 	TestRatio = "Ratio"
-	// TestPathsDiffer: Inconclusive, the sides of a comparison do not have one known path.
+	// TestPathsDiffer: Inconclusive, the sides of a comparison do not have one known path, or a side took another one than it was to take.
 	TestPathsDiffer = "PathsDiffer"
 	// TestTooFewSamples: Inconclusive, the samples do not carry a percentile of the budget.
 	TestTooFewSamples = "TooFewSamples"

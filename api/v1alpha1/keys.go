@@ -78,6 +78,8 @@ const (
 	// AnnotationNode on the Job of a LatencyTest names the node that it measures, and on objects of an enactment the node that
 	// is changed.
 	AnnotationNode = GroupName + "/node"
+	// AnnotationParameters on the Job of a LatencyTest is the hash of the parameters that it measures with.
+	AnnotationParameters = GroupName + "/parameters"
 
 	// AnnotationClaim on a CDI specification names the ResourceClaim that it was written for.
 	AnnotationClaim = GroupName + "/claim"

@@ -17,9 +17,11 @@ type LatencyRatioBound struct {
 	MaximumPartsPerThousand int32 `json:"maximumPartsPerThousand"`
 }
 
-// LatencySide is a side of a comparison: from where messages were sent.
+// LatencySide is a side of a comparison: Container or Host of kind ContainerVersusHost, and a name of spec.stackComparison.sides of kind StackComparison.
 //
-// +kubebuilder:validation:Enum=Container;Host
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=20
+// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-a-z0-9]*[a-z0-9])?$`
 type LatencySide string
 
 const (
@@ -29,14 +31,88 @@ const (
 	LatencySideHost LatencySide = "Host"
 )
 
+// StackComparison says which sides kind StackComparison measures in turns. Of each side the client and the server are pods of their own, so that both
+// ends are what the side says.
+//
+// +kubebuilder:validation:XValidation:rule="self.sides.exists(s, s.name == self.base)",message="spec.stackComparison.base is the name of one of spec.stackComparison.sides."
+type StackComparison struct {
+	// base is the name of the side with which the others are compared.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=20
+	// +required
+	Base string `json:"base"`
+
+	// sides are what is measured in turns, 2 to 5, in this order, which turns round with each repetition.
+	// +kubebuilder:validation:MinItems=2
+	// +kubebuilder:validation:MaxItems=5
+	// +listType=map
+	// +listMapKey=name
+	// +required
+	Sides []StackSide `json:"sides"`
+}
+
+// StackName is the name of a side.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=20
+// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of a side has lower-case letters, digits and - between them, such as onload."
+type StackName string
+
+// StackSide is a side of a comparison of stacks.
+//
+// +kubebuilder:validation:XValidation:rule="self.path != 'Accelerated' || (has(self.client.bypassNICPool) && has(self.server.bypassNICPool) && !(has(self.client.sockets) && self.client.sockets == 'Kernel') && !(has(self.server.sockets) && self.server.sockets == 'Kernel'))",message="a side with path Accelerated needs bypassNICPool at both ends, and sockets Kernel at none: the kernel's own sockets are not accelerated."
+type StackSide struct {
+	// name is what the side is called in the result, at most 20 characters.
+	// +required
+	Name StackName `json:"name"`
+
+	// path is Kernel or Accelerated: the way that messages of this side have to take by what the kernel counts at both ends. When a side took another one,
+	// nothing is compared with it, and the result is Inconclusive.
+	// +kubebuilder:validation:Enum=Kernel;Accelerated
+	// +required
+	Path LatencyPath `json:"path"`
+
+	// client is the end that measures, on each of spec.nodes.
+	// +required
+	Client StackClient `json:"client"`
+
+	// server is the end that answers, on the node that spec.traffic.server says.
+	// +required
+	Server TestEnd `json:"server"`
+}
+
+// StackClient is the end of a side that measures.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.network) || self.network == 'Pod' || !has(self.address)",message="an address does not stand with network Host: the namespace of the node has the addresses of the node."
+type StackClient struct {
+	TestEnd `json:",inline"`
+
+	// network is Pod or Host. Pod: a network namespace of its own, as pods have it. Host: the network namespace of the node, and no filter for system
+	// calls, in namespace lowlatency-operator-agents alone. When omitted, it is Pod.
+	// +optional
+	Network TestNetwork `json:"network,omitempty"`
+}
+
+// TestNetwork is the network namespace of a pod.
+//
+// +kubebuilder:validation:Enum=Pod;Host
+type TestNetwork string
+
+const (
+	// TestNetworkPod is one of its own.
+	TestNetworkPod TestNetwork = "Pod"
+	// TestNetworkHost is that of the node.
+	TestNetworkHost TestNetwork = "Host"
+)
+
 // ComparisonMeasurement is what was measured on several sides in turns.
 type ComparisonMeasurement struct {
 	// base is the side with which the others are compared.
 	// +required
 	Base LatencySide `json:"base"`
 
-	// sides are what was measured on each side, 2 at most.
-	// +kubebuilder:validation:MaxItems=2
+	// sides are what was measured on each side, 5 at most.
+	// +kubebuilder:validation:MaxItems=5
 	// +listType=map
 	// +listMapKey=side
 	// +required
@@ -45,9 +121,14 @@ type ComparisonMeasurement struct {
 
 // SideMeasurement is what was measured on one side of a comparison.
 type SideMeasurement struct {
-	// side is Container or Host.
+	// side is Container or Host, or the name of a side of kind StackComparison.
 	// +required
 	Side LatencySide `json:"side"`
+
+	// wantedPath is the way that messages of the side had to take, Kernel or Accelerated. When omitted, it is whichever all sides take.
+	// +kubebuilder:validation:Enum=Kernel;Accelerated
+	// +optional
+	WantedPath LatencyPath `json:"wantedPath,omitempty"`
 
 	// path is the way that messages took: Kernel, Accelerated, Mixed or Unknown, by what the kernel counted at both ends.
 	// +required
@@ -78,11 +159,19 @@ type SideMeasurement struct {
 	RepetitionMediansNanoseconds []int64 `json:"repetitionMediansNanoseconds,omitempty"`
 
 	// ratios are how many times as long messages took as on the base, for each size and each percentile that all measurements carry, at most 48. The
-	// base has none.
+	// base has none, nor has a side that took another path than the wanted one, or whose base did.
 	// +kubebuilder:validation:MaxItems=48
 	// +listType=atomic
 	// +optional
 	Ratios []LatencyRatio `json:"ratios,omitempty"`
+
+	// causes are what the kernel counted on the CPU of the client during the measurement with the longest latency, with the rate of each, the most
+	// frequent first and softirqs last, at most 4.
+	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:items:MaxLength=96
+	// +listType=atomic
+	// +optional
+	Causes []string `json:"causes,omitempty"`
 
 	// histogram is the HDR histogram of the latencies of messages of the first size in nanoseconds, in the compressed V2 encoding and base64, of the
 	// repetition whose median is in the middle. It is absent where it would be too large.

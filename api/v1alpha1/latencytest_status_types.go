@@ -168,7 +168,7 @@ type LatencyTestResult struct {
 
 	// comparedRuns is how many measurements of a comparison that is under way have ended. Their Jobs stay until it has ended, too.
 	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=20
+	// +kubebuilder:validation:Maximum=50
 	// +optional
 	ComparedRuns int32 `json:"comparedRuns,omitempty"`
 
@@ -339,7 +339,8 @@ type NetworkMeasurement struct {
 	// +optional
 	ServerFingerprint *LatencyFingerprint `json:"serverFingerprint,omitempty"`
 
-	// path is the way that messages took: Kernel, Accelerated, Mixed or Unknown, by what the kernel counted at both ends.
+	// path is the way that messages took: Kernel, Accelerated, Mixed or Unknown, by what the kernel counted at both ends. Of kind
+	// StackComparison it is that of the base.
 	// +required
 	Path LatencyPath `json:"path"`
 
@@ -349,7 +350,7 @@ type NetworkMeasurement struct {
 	PathMessage string `json:"pathMessage,omitempty"`
 
 	// sizes are what was measured with messages of each size, one at a time, at most 8, in the order of the measurement. Kind
-	// RateSweep and LoadSearch have one, measured while nothing else was sent, and kind ContainerVersusHost those of its sides.
+	// RateSweep and LoadSearch have one, measured while nothing else was sent. The kinds that compare have those of their sides in comparison.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
 	// +optional
@@ -367,7 +368,7 @@ type NetworkMeasurement struct {
 	Load *LoadMeasurement `json:"load,omitempty"`
 
 	// comparison is what was measured on several sides in turns, in place of sizes. The figures of the measurement are then those of the first
-	// side. When omitted, nothing was compared.
+	// side that is not the base. When omitted, nothing was compared.
 	// +optional
 	Comparison *ComparisonMeasurement `json:"comparison,omitempty"`
 

@@ -60,7 +60,7 @@ type LatencyTestList struct {
 
 // LatencyTestKind says what is measured.
 //
-// +kubebuilder:validation:Enum=Jitter;PingPong;RateSweep;LoadSearch;ContainerVersusHost
+// +kubebuilder:validation:Enum=Jitter;PingPong;RateSweep;LoadSearch;ContainerVersusHost;StackComparison
 type LatencyTestKind string
 
 const (
@@ -75,12 +75,15 @@ const (
 	// LatencyTestContainerVersusHost measures as PingPong does, in turns from a pod as users have it and from the network namespace of the
 	// node, and tells how many times as long messages take from the pod.
 	LatencyTestContainerVersusHost LatencyTestKind = "ContainerVersusHost"
+	// LatencyTestStackComparison measures as PingPong does, in turns on sides that are named, such as the kernel's sockets and Onload, and tells how many
+	// times as long messages take on each as on one of them.
+	LatencyTestStackComparison LatencyTestKind = "StackComparison"
 )
 
 // LatencyTestSpec says what is measured on which nodes, and what is good enough.
 //
 // +kubebuilder:validation:XValidation:rule="self.kind == 'Jitter' || !has(self.jitter)",message="spec.jitter stands with spec.kind Jitter only."
-// +kubebuilder:validation:XValidation:rule="self.kind in ['PingPong', 'ContainerVersusHost'] || !has(self.pingPong)",message="spec.pingPong stands with spec.kind PingPong or ContainerVersusHost only."
+// +kubebuilder:validation:XValidation:rule="self.kind in ['PingPong', 'ContainerVersusHost', 'StackComparison'] || !has(self.pingPong)",message="spec.pingPong stands with spec.kind PingPong, ContainerVersusHost or StackComparison only."
 // +kubebuilder:validation:XValidation:rule="self.kind == 'RateSweep' || !has(self.rateSweep)",message="spec.rateSweep stands with spec.kind RateSweep only."
 // +kubebuilder:validation:XValidation:rule="self.kind == 'LoadSearch' || !has(self.loadSearch)",message="spec.loadSearch stands with spec.kind LoadSearch only."
 // +kubebuilder:validation:XValidation:rule="(self.kind != 'Jitter') == has(self.traffic)",message="spec.traffic says between which ends messages go: every spec.kind but Jitter needs it, and Jitter has none."
@@ -94,21 +97,27 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.budget) || self.kind != 'LoadSearch' || (!has(self.budget.maximumNanoseconds) && !has(self.budget.percentiles) && !has(self.budget.lossPartsPerMillion))",message="spec.budget of kind LoadSearch has minimumMessagesPerSecond and path only: by what loss and latencies a rate passes is in spec.loadSearch."
 // +kubebuilder:validation:XValidation:rule="!has(self.budget) || !has(self.budget.minimumMessagesPerSecond) || !has(self.loadSearch) || !has(self.loadSearch.highestMessagesPerSecond) || self.budget.minimumMessagesPerSecond <= self.loadSearch.highestMessagesPerSecond",message="spec.budget.minimumMessagesPerSecond must not be above spec.loadSearch.highestMessagesPerSecond, which no trial exceeds."
 // +kubebuilder:validation:XValidation:rule="self.kind != 'LoadSearch' || !has(self.durationSeconds) || self.durationSeconds >= (has(self.loadSearch) && has(self.loadSearch.confirmSeconds) ? self.loadSearch.confirmSeconds : 60) + (has(self.loadSearch) && has(self.loadSearch.trialSeconds) ? self.loadSearch.trialSeconds : 15)",message="spec.durationSeconds ends a search, so it must have time for spec.loadSearch.trialSeconds (15 when omitted) and spec.loadSearch.confirmSeconds (60 when omitted)."
-// +kubebuilder:validation:XValidation:rule="!has(self.budget) || !has(self.budget.ratios) || self.kind == 'ContainerVersusHost'",message="spec.budget.ratios stands with spec.kind ContainerVersusHost only, which compares."
+// +kubebuilder:validation:XValidation:rule="!has(self.budget) || !has(self.budget.ratios) || self.kind in ['ContainerVersusHost', 'StackComparison']",message="spec.budget.ratios stands with spec.kind ContainerVersusHost and StackComparison only, which compare."
 // +kubebuilder:validation:XValidation:rule="!has(self.budget) || self.kind != 'ContainerVersusHost' || (!has(self.budget.maximumNanoseconds) && !has(self.budget.percentiles) && !has(self.budget.lossPartsPerMillion))",message="spec.budget of kind ContainerVersusHost has ratios and path only: what single latencies may be is judged by kind PingPong."
-// +kubebuilder:validation:XValidation:rule="self.kind != 'ContainerVersusHost' || !has(self.repetitions) || self.repetitions >= 5",message="spec.repetitions of kind ContainerVersusHost is at least 5: fewer pairs of measurements carry no interval of confidence."
+// +kubebuilder:validation:XValidation:rule="!(self.kind in ['ContainerVersusHost', 'StackComparison']) || !has(self.repetitions) || self.repetitions >= 5",message="spec.repetitions of kind ContainerVersusHost and StackComparison is at least 5: fewer pairs of measurements carry no interval of confidence."
+// +kubebuilder:validation:XValidation:rule="(self.kind == 'StackComparison') == has(self.stackComparison)",message="spec.stackComparison has the sides of spec.kind StackComparison, which needs it, and stands with no other kind."
+// +kubebuilder:validation:XValidation:rule="self.kind != 'StackComparison' || !has(self.traffic) || (!has(self.traffic.client) && !has(self.traffic.server.bypassNICPool) && !has(self.traffic.server.address) && !has(self.traffic.server.sockets))",message="spec.traffic of kind StackComparison has no client, and its server no bypassNICPool, address and sockets: each of spec.stackComparison.sides has its own ends."
+// +kubebuilder:validation:XValidation:rule="!has(self.budget) || self.kind != 'StackComparison' || (!has(self.budget.path) && !has(self.budget.maximumNanoseconds) && !has(self.budget.percentiles) && !has(self.budget.lossPartsPerMillion))",message="spec.budget of kind StackComparison has ratios only: each side says its own path, and what single latencies may be is judged by kind PingPong."
 type LatencyTestSpec struct {
-	// nodes are those that are measured, at most 128, 64 with kind RateSweep or LoadSearch, and 32 with kind ContainerVersusHost.
+	// nodes are those that are measured, at most 128, 64 with kind RateSweep or LoadSearch, and 32 with kind ContainerVersusHost. Of kind
+	// StackComparison they are at most 32, and fewer where many sides have many sizes: 28 with 5 sides of 3 sizes, 12 with 5 sides of 8.
 	// +required
 	Nodes LatencyTestNodes `json:"nodes"`
 
-	// kind is Jitter, PingPong, RateSweep, LoadSearch or ContainerVersusHost. Jitter: a loop on the cycle counter notes when and for how long something else runs on
+	// kind is Jitter, PingPong, RateSweep, LoadSearch, ContainerVersusHost or StackComparison. Jitter: a loop on the cycle counter notes when and for how long something else runs on
 	// its CPU. PingPong: messages go to a server and come back, one at a time, and half of the time that takes is the latency, as
 	// sfnt-pingpong has it; such a number is a floor, since nothing is sent while an answer is late. RateSweep: messages leave on a
 	// schedule whatever comes back, at one rate after the other, and the latency counts from when a message was to leave. LoadSearch:
 	// messages leave so at rates that are chosen by what came of those before, until the highest one is found that passes.
 	// ContainerVersusHost: what PingPong measures is measured in turns from a pod as users have it and from the network namespace of the
 	// node, and the ratio of the two is judged. Its LatencyTests are in namespace lowlatency-operator-agents, which alone admits such pods.
+	// StackComparison: the same in turns on up to five sides that are named, such as the kernel's sockets and Onload on one NIC, each with a client
+	// and a server of its own, and the ratio of each to one of them is judged.
 	// +required
 	Kind LatencyTestKind `json:"kind"`
 
@@ -120,9 +129,13 @@ type LatencyTestSpec struct {
 	// +optional
 	Traffic *TestTraffic `json:"traffic,omitempty"`
 
-	// pingPong has the parameters of kind PingPong and ContainerVersusHost. When omitted, each of them is as if it were omitted.
+	// pingPong has the parameters of kind PingPong, ContainerVersusHost and StackComparison. When omitted, each of them is as if it were omitted.
 	// +optional
 	PingPong *PingPongTest `json:"pingPong,omitempty"`
+
+	// stackComparison has the sides of kind StackComparison, which needs it.
+	// +optional
+	StackComparison *StackComparison `json:"stackComparison,omitempty"`
 
 	// rateSweep has the parameters of kind RateSweep. When omitted, each of them is as if it were omitted.
 	// +optional
@@ -133,7 +146,7 @@ type LatencyTestSpec struct {
 	LoadSearch *LoadSearchTest `json:"loadSearch,omitempty"`
 
 	// durationSeconds is how long each repetition measures, 1 to 86400. Kind PingPong shares it out among its sizes, each of
-	// which ends earlier with a million messages, and kind ContainerVersusHost does so on each of its two sides; kind RateSweep among its rates, and the highest sends 400 million messages at
+	// which ends earlier with a million messages, and kinds ContainerVersusHost and StackComparison do so on each of their sides; kind RateSweep among its rates, and the highest sends 400 million messages at
 	// most. A repetition of kind LoadSearch ends after that time at the latest, and what it has not found by then is Inconclusive. When
 	// omitted, this means the user has no opinion and the operator chooses a default, which is subject to change over time. The
 	// current default is 60, and for kind LoadSearch the time of 60 pairs of a sniff and a trial and of four confirmations, but 86400 at
@@ -143,10 +156,10 @@ type LatencyTestSpec struct {
 	// +optional
 	DurationSeconds int32 `json:"durationSeconds,omitempty"`
 
-	// repetitions is how often the measurement is made, 1 to 10; the worst repetition is judged. Kind ContainerVersusHost has 5 to 10, each of
-	// which measures both sides, one after the other, in an order that turns round with each repetition. When omitted, this means the
-	// user has no opinion and the operator chooses a default, which is subject to change over time. The current default is 1, and 6 for kind
-	// ContainerVersusHost.
+	// repetitions is how often the measurement is made, 1 to 10; the worst repetition is judged. Kinds ContainerVersusHost and StackComparison have 5 to 10, each of
+	// which measures all sides, one after the other, in an order that turns round with each repetition. When omitted, this means the
+	// user has no opinion and the operator chooses a default, which is subject to change over time. The current default is 1, and 6 for kinds
+	// ContainerVersusHost and StackComparison.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10
 	// +optional
@@ -323,6 +336,7 @@ type TestServer struct {
 // TestEnd is what the pod of an end asks for.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.address) || has(self.bypassNICPool)",message="an address needs bypassNICPool, whose network attachment takes it."
+// +kubebuilder:validation:XValidation:rule="!has(self.sockets) || has(self.bypassNICPool)",message="sockets needs bypassNICPool: without a pool there is no stack, and all sockets are the kernel's."
 type TestEnd struct {
 	// bypassNICPool is the name of a BypassNICPool with allocation DevicePlugin. The pod asks for one unit of its resource, so that
 	// the stack of the pool is there as in any other pod, and for the network that the pool makes in the namespace of the test. When omitted, the pod
@@ -339,9 +353,26 @@ type TestEnd struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^((25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])[.]){3}(25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])/(3[0-2]|[12]?[0-9])$')",message="an address is one of IPv4 with the length of its prefix, such as 192.0.2.31/24."
 	// +optional
 	Address string `json:"address,omitempty"`
+
+	// sockets is Pool or Kernel. Pool: the program starts as the stack of the pool has it. Kernel: it starts without what a stack is preloaded and set by
+	// (LD_PRELOAD, and variables such as EF_), so that its sockets are the kernel's on the NIC of the pool. When omitted, it is Pool.
+	// +optional
+	Sockets TestSockets `json:"sockets,omitempty"`
 }
 
-// PingPongTest has the parameters of kind PingPong and ContainerVersusHost.
+// TestSockets says whose sockets a program has.
+//
+// +kubebuilder:validation:Enum=Pool;Kernel
+type TestSockets string
+
+const (
+	// TestSocketsPool are those that the stack of a pool makes of them.
+	TestSocketsPool TestSockets = "Pool"
+	// TestSocketsKernel are the kernel's own.
+	TestSocketsKernel TestSockets = "Kernel"
+)
+
+// PingPongTest has the parameters of kind PingPong, ContainerVersusHost and StackComparison.
 type PingPongTest struct {
 	// sizes are those of the messages in bytes, 1 to 8 of 0 to 65536. The histogram of the result is that of the first. When
 	// omitted, this means the user has no opinion and the operator chooses a default, which is subject to change over time. The

@@ -61,7 +61,7 @@ func latencyTestRules() []latencyTestRule {
 	for i := range inNodes {
 		inNodes[i].field = strings.Replace(inNodes[i].field, "spec.nodeSelector", "spec.nodes.nodeSelector", 1)
 	}
-	return slices.Concat(names, trafficRules(), loadRules(), comparisonRules(), inNodes)
+	return slices.Concat(names, trafficRules(), loadRules(), comparisonRules(), stackRules(), inNodes)
 }
 
 // compares makes a test a comparison with a budget.
@@ -76,7 +76,7 @@ func comparisonRules() []latencyTestRule {
 	ratios := v1alpha1.LatencyBudget{Ratios: []v1alpha1.LatencyRatioBound{{Percentile: v1alpha1.P50, MaximumPartsPerThousand: 1050}}}
 	return []latencyTestRule{
 		{
-			field: "spec", message: "spec.budget.ratios stands with spec.kind ContainerVersusHost only, which compares.",
+			field: "spec", message: "spec.budget.ratios stands with spec.kind ContainerVersusHost and StackComparison only, which compare.",
 			accepted: compares(0, ratios), rejected: pingPong(func(t *latencyTest) { t.Spec.Budget = &ratios }),
 		},
 		{
@@ -85,10 +85,86 @@ func comparisonRules() []latencyTestRule {
 			rejected: compares(0, v1alpha1.LatencyBudget{MaximumNanoseconds: 1}),
 		},
 		{
-			field: "spec", message: "spec.repetitions of kind ContainerVersusHost is at least 5: fewer pairs of measurements carry no interval of confidence.",
+			field: "spec", message: "spec.repetitions of kind ContainerVersusHost and StackComparison is at least 5: fewer pairs of measurements carry no interval of confidence.",
 			accepted: compares(5, ratios), rejected: compares(4, ratios),
 		},
 	}
+}
+
+// stacks makes a test a comparison of the kernel's sockets with those of a pool; change spoils it.
+func stacks(change func(*latencyTest)) func(*latencyTest) {
+	return pingPong(func(t *latencyTest) {
+		t.Spec.Kind = v1alpha1.LatencyTestStackComparison
+		kernel := v1alpha1.TestEnd{BypassNICPool: "x2", Sockets: v1alpha1.TestSocketsKernel}
+		t.Spec.StackComparison = &v1alpha1.StackComparison{Base: "kernel", Sides: []v1alpha1.StackSide{
+			{Name: "kernel", Path: v1alpha1.LatencyPathKernel, Client: v1alpha1.StackClient{TestEnd: kernel}, Server: kernel},
+			{
+				Name: "onload", Path: v1alpha1.LatencyPathAccelerated,
+				Client: v1alpha1.StackClient{TestEnd: v1alpha1.TestEnd{BypassNICPool: "x2"}}, Server: v1alpha1.TestEnd{BypassNICPool: "x2"},
+			},
+		}}
+		if change != nil {
+			change(t)
+		}
+	})
+}
+
+// ofOnload is stacks with another second side.
+func ofOnload(change func(*v1alpha1.StackSide)) func(*latencyTest) {
+	return stacks(func(t *latencyTest) { change(&t.Spec.StackComparison.Sides[1]) })
+}
+
+// stackRules returns a case for each CEL rule about comparisons of stacks.
+func stackRules() []latencyTestRule {
+	const (
+		ends        = "spec.traffic of kind StackComparison has no client, and its server no bypassNICPool, address and sockets: each of spec.stackComparison.sides has its own ends."
+		ratiosOnly  = "spec.budget of kind StackComparison has ratios only: each side says its own path, and what single latencies may be is judged by kind PingPong."
+		accelerated = "a side with path Accelerated needs bypassNICPool at both ends, and sockets Kernel at none: the kernel's own sockets are not accelerated."
+	)
+	inSides := func(field string) string { return "spec.stackComparison.sides[]" + field }
+	rules := []latencyTestRule{
+		{
+			field: "spec", message: "spec.stackComparison has the sides of spec.kind StackComparison, which needs it, and stands with no other kind.",
+			accepted: stacks(nil), rejected: stacks(func(t *latencyTest) { t.Spec.StackComparison = nil }),
+		},
+		{
+			field: "spec", message: ends,
+			accepted: stacks(func(t *latencyTest) { t.Spec.Traffic.Waiting = v1alpha1.WaitingBlock }),
+			rejected: stacks(func(t *latencyTest) { t.Spec.Traffic.Server.BypassNICPool = "x2" }),
+		},
+		{
+			field: "spec", message: ratiosOnly,
+			accepted: stacks(func(t *latencyTest) {
+				t.Spec.Budget = &v1alpha1.LatencyBudget{Ratios: []v1alpha1.LatencyRatioBound{{Percentile: v1alpha1.P50, MaximumPartsPerThousand: 700}}}
+			}),
+			rejected: stacks(func(t *latencyTest) { t.Spec.Budget = &v1alpha1.LatencyBudget{Path: v1alpha1.LatencyPathKernel} }),
+		},
+		{
+			field: "spec.stackComparison", message: "spec.stackComparison.base is the name of one of spec.stackComparison.sides.",
+			accepted: stacks(func(t *latencyTest) { t.Spec.StackComparison.Base = "onload" }),
+			rejected: stacks(func(t *latencyTest) { t.Spec.StackComparison.Base = "tcpdirect" }),
+		},
+		{
+			field: inSides(".name"), message: "the name of a side has lower-case letters, digits and - between them, such as onload.",
+			accepted: ofOnload(func(s *v1alpha1.StackSide) { s.Name = "onload-9" }), rejected: ofOnload(func(s *v1alpha1.StackSide) { s.Name = "Onload" }),
+		},
+		{
+			field: inSides(""), message: accelerated,
+			accepted: ofOnload(func(s *v1alpha1.StackSide) { s.Client.Network = v1alpha1.TestNetworkHost }),
+			rejected: ofOnload(func(s *v1alpha1.StackSide) { s.Server.Sockets = v1alpha1.TestSocketsKernel }),
+		},
+		{
+			field: inSides(".client"), message: "an address does not stand with network Host: the namespace of the node has the addresses of the node.",
+			accepted: ofOnload(func(s *v1alpha1.StackSide) { s.Client.Address = "192.0.2.31/24" }),
+			rejected: ofOnload(func(s *v1alpha1.StackSide) {
+				s.Client.Address, s.Client.Network = "192.0.2.31/24", v1alpha1.TestNetworkHost
+			}),
+		},
+	}
+	onKernel := func(t *latencyTest) *v1alpha1.StackSide { return &t.Spec.StackComparison.Sides[0] }
+	return slices.Concat(rules,
+		endRules(inSides(".client"), stacks, func(t *latencyTest) *v1alpha1.TestEnd { return &onKernel(t).Client.TestEnd }),
+		endRules(inSides(".server"), stacks, func(t *latencyTest) *v1alpha1.TestEnd { return &onKernel(t).Server }))
 }
 
 // newPingPong makes a test one that sends messages.
@@ -200,7 +276,7 @@ func trafficRules() []latencyTestRule {
 			rejected: pingPong(func(t *latencyTest) { t.Spec.Jitter = &v1alpha1.JitterTest{CPUs: 1} }),
 		},
 		{
-			field: "spec", message: "spec.pingPong stands with spec.kind PingPong or ContainerVersusHost only.",
+			field: "spec", message: "spec.pingPong stands with spec.kind PingPong, ContainerVersusHost or StackComparison only.",
 			accepted: pingPong(func(t *latencyTest) { t.Spec.PingPong = &v1alpha1.PingPongTest{Sizes: []int32{64}} }),
 			rejected: func(t *latencyTest) { t.Spec.PingPong = &v1alpha1.PingPongTest{Sizes: []int32{64}} },
 		},
@@ -256,17 +332,17 @@ func trafficRules() []latencyTestRule {
 		},
 	}
 	return slices.Concat(rules,
-		endRules("spec.traffic.server", func(t *latencyTest) *v1alpha1.TestEnd { return &t.Spec.Traffic.Server.TestEnd }),
-		endRules("spec.traffic.client", func(t *latencyTest) *v1alpha1.TestEnd {
+		endRules("spec.traffic.server", pingPong, func(t *latencyTest) *v1alpha1.TestEnd { return &t.Spec.Traffic.Server.TestEnd }),
+		endRules("spec.traffic.client", pingPong, func(t *latencyTest) *v1alpha1.TestEnd {
 			t.Spec.Traffic.Client = &v1alpha1.TestEnd{}
 			return t.Spec.Traffic.Client
 		}))
 }
 
-// endRules returns a case for each CEL rule about one end.
-func endRules(field string, end func(*latencyTest) *v1alpha1.TestEnd) []latencyTestRule {
+// endRules returns a case for each CEL rule about one end of a test.
+func endRules(field string, made func(func(*latencyTest)) func(*latencyTest), end func(*latencyTest) *v1alpha1.TestEnd) []latencyTestRule {
 	with := func(value v1alpha1.TestEnd) func(*latencyTest) {
-		return pingPong(func(t *latencyTest) { *end(t) = value })
+		return made(func(t *latencyTest) { *end(t) = value })
 	}
 	return []latencyTestRule{
 		{
@@ -277,6 +353,11 @@ func endRules(field string, end func(*latencyTest) *v1alpha1.TestEnd) []latencyT
 			field: field + ".address", message: "an address is one of IPv4 with the length of its prefix, such as 192.0.2.31/24.",
 			accepted: with(v1alpha1.TestEnd{BypassNICPool: "x2", Address: "255.255.255.255/32"}),
 			rejected: with(v1alpha1.TestEnd{BypassNICPool: "x2", Address: "192.0.2.256/24"}),
+		},
+		{
+			field: field, message: "sockets needs bypassNICPool: without a pool there is no stack, and all sockets are the kernel's.",
+			accepted: with(v1alpha1.TestEnd{BypassNICPool: "x2", Sockets: v1alpha1.TestSocketsKernel}),
+			rejected: with(v1alpha1.TestEnd{Sockets: v1alpha1.TestSocketsKernel}),
 		},
 	}
 }

@@ -652,6 +652,52 @@ func TestReportOfAComparison(t *testing.T) {
 	}
 }
 
+// stacksTest has one node on which the kernel's sockets, first, were compared with Onload and with a side that fell back to them.
+func stacksTest(t *testing.T) *v1alpha1.LatencyTest {
+	t.Helper()
+	test := comparisonTest(t)
+	test.Name, test.Spec.Kind = "stacks", v1alpha1.LatencyTestStackComparison
+	pool := v1alpha1.TestEnd{BypassNICPool: "x2"}
+	test.Spec.Traffic.Client, test.Spec.StackComparison = nil, &v1alpha1.StackComparison{Base: "kernel", Sides: []v1alpha1.StackSide{
+		{Name: "kernel", Path: v1alpha1.LatencyPathKernel},
+		{Name: "onload", Path: v1alpha1.LatencyPathAccelerated, Client: v1alpha1.StackClient{TestEnd: pool}, Server: pool},
+		{Name: "onload-host", Path: v1alpha1.LatencyPathAccelerated, Client: v1alpha1.StackClient{TestEnd: pool, Network: v1alpha1.TestNetworkHost}, Server: pool},
+	}}
+	result := &test.Status.Results[0]
+	for _, m := range []*v1alpha1.LatencyMeasurement{result.Previous, result.Measured} {
+		c := m.Network.Comparison
+		onload, kernel := c.Sides[0], c.Sides[1]
+		kernel.Side, kernel.WantedPath, c.Base = "kernel", v1alpha1.LatencyPathKernel, "kernel"
+		onload.Side, onload.WantedPath, onload.Path, onload.PathMessage = "onload", v1alpha1.LatencyPathAccelerated, v1alpha1.LatencyPathAccelerated, "the kernel counted 0 for 2 messages"
+		other := kernel
+		other.Side, other.WantedPath, other.Causes = "onload-host", v1alpha1.LatencyPathAccelerated, []string{"eth0 (7 a second)", "softirq NET_RX (9 a second)"}
+		c.Sides = []v1alpha1.SideMeasurement{kernel, onload, other}
+	}
+	result.Outcome, result.Reason = v1alpha1.LatencyInconclusive, v1alpha1.TestPathsDiffer
+	result.Message = "messages did not go the way that their side says, so that nothing can be compared: onload-host was to go Accelerated and went Kernel (the kernel counted 2 for 2 messages)"
+	return test
+}
+
+// TestReportOfStacks: all sides are in one table, each with its path, and one that took another has no ratio.
+func TestReportOfStacks(t *testing.T) {
+	file := saved(t, stacksTest(t))
+	report, compared := run(t, "", "test", "report", "-f", file), run(t, "", "test", "compare", "-f", file)
+	rows := run(t, "", "test", "report", "-f", file, "-o", "csv")
+	golden.Assert(t, report.out+"\n"+compared.out+"\n"+rows.out, "latencytest-stacks.txt")
+	page := run(t, "", "test", "report", "-f", file, "-o", "html").out
+	for _, want := range []string{
+		"onload to kernel, 64 bytes: 99 %", ">onload to kernel, 50 %<", ">kernel, 50 %<", ">onload-host, 50 %<", "onload: path Accelerated, and Accelerated was wanted: the kernel counted 0 for 2 messages<",
+		"onload-host: path Kernel, and Accelerated was wanted: the kernel counted 2 for 2 messages; counted with the longest: eth0 (7 a second), softirq NET_RX (9 a second)<",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if log := run(t, "", "test", "report", "-f", file, "-o", "hdr").out; !strings.Contains(log, "Tag=tests/stacks/n1/onload,") {
+		t.Errorf("the log lacks a side:\n%s", log)
+	}
+}
+
 func TestComparisonOfFlags(t *testing.T) {
 	got := run(t, "", "test", "run", "pods", "--nodes=n1", "--kind=ContainerVersusHost", "--server-nodes=n2", "--transport=UDP", "--sizes=64,1472",
 		"--ratio=P50=1.05", "--ratio=p99=1.2", "--path=Kernel", "--repetitions=8", "--dry-run")
@@ -667,6 +713,7 @@ func TestComparisonOfFlags(t *testing.T) {
 		"too few repetitions":        {"--kind=ContainerVersusHost", "--ratio=P50=1.05", "--repetitions=4"},
 		"a bound on single messages": {"--kind=ContainerVersusHost", "--maximum=1ms"},
 		"rates":                      {"--kind=ContainerVersusHost", "--rates=1000"},
+		"sides that no flag says":    {"--kind=StackComparison", "--ratio=P50=0.7"},
 	} {
 		if got := run(t, "", append([]string{"test", "run", "pods", "--nodes=n1", "--dry-run"}, args...)...); got.code != ExitUsage || got.err == "" {
 			t.Errorf("%s: exit code %d, %s", name, got.code, got.err)

@@ -115,6 +115,9 @@ func (o *trafficOptions) searches() bool {
 // fill makes a test one that sends messages, when it is to be one.
 func (o *trafficOptions) fill(spec *v1alpha1.LatencyTestSpec) error {
 	spec.Kind = v1alpha1.LatencyTestKind(o.kind.Value)
+	if spec.Kind == v1alpha1.LatencyTestStackComparison {
+		return errors.New("--kind=StackComparison has sides, which no flag says: write the LatencyTest into a file, as config/samples/latency-test-stackcomparison.yaml, and run it with -f FILE")
+	}
 	if spec.Kind == v1alpha1.LatencyTestJitter {
 		if o.adjusts() {
 			return errors.New("--server-nodes, --transport, --wait, --sizes, --rates, --bytes, --answers, --path, --loss, --late, --at-least, --highest, --trial, --confirm, --growth and --ratio " +

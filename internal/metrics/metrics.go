@@ -118,7 +118,7 @@ func Descriptions() []Description {
 		{testStolen, []string{"namespace", "test", "node"},
 			"The share of time that was taken from the measured CPU which lost most, 0 to 1."},
 		{testLatency, []string{"namespace", "test", "node", "side", "bytes", "rate", "percentile"},
-			"How long messages took one way, of LatencyTests that send messages: the percentiles P50 and P99, where the samples carry them, by the size of messages and by the rate at which they left; without a rate, one was under way at a time. The side is Container or Host of kind ContainerVersusHost, and empty of others. Rates of a search are told by their trial, Low, BestPass or LowestFail."},
+			"How long messages took one way, of LatencyTests that send messages: the percentiles P50 and P99, where the samples carry them, by the size of messages and by the rate at which they left; without a rate, one was under way at a time. The side is Container or Host of kind ContainerVersusHost, a name of spec.stackComparison.sides of kind StackComparison, and empty of others. Rates of a search are told by their trial, Low, BestPass or LowestFail."},
 		{testLongest, []string{"namespace", "test", "node", "side", "bytes", "rate"},
 			"The longest of these latencies."},
 		{testLost, []string{"namespace", "test", "node", "side", "bytes", "rate"},
@@ -128,11 +128,11 @@ func Descriptions() []Description {
 		{testHighest, []string{"namespace", "test", "node", "bound"},
 			"What a LatencyTest of kind LoadSearch last found on each node, in messages a second: BestPass is the highest rate that passed, 0 where none did, and LowestFail the lowest above it that did not; without it, every rate passed that was tried."},
 		{testRatio, []string{"namespace", "test", "node", "side", "bytes", "percentile", "bound"},
-			"How many times as long messages took as on the side with which others are compared, of LatencyTests of kind ContainerVersusHost: the ratio of the percentile P50 and of the highest that the samples carry, with the bound Ratio, and Low and High, between which it is with 95 % confidence."},
+			"How many times as long messages took as on the side with which others are compared, of LatencyTests of kinds ContainerVersusHost and StackComparison: the ratio of the percentile P50 and of the highest that the samples carry, with the bound Ratio, and Low and High, between which it is with 95 % confidence."},
 		{testCompleted, []string{"namespace", "test", "node"},
 			"When a LatencyTest last measured each node, in seconds since 1970."},
 		{testChange, []string{"namespace", "test", "node", "trend", "changed"},
-			"How the last measurement of each node stands to the one before: 1 for Better, Same, Worse or Unknown, with what has changed of the node meanwhile (kernel, command line, microcode, firmware, plan, NIC, stack, or nothing). Better and Worse mean that every repetition is shorter or longer than all of the one before, of kind LoadSearch that every highest rate is higher or lower, and of kind ContainerVersusHost that every ratio is smaller or larger."},
+			"How the last measurement of each node stands to the one before: 1 for Better, Same, Worse or Unknown, with what has changed of the node meanwhile (kernel, command line, microcode, firmware, plan, NIC, stack, or nothing). Better and Worse mean that every repetition is shorter or longer than all of the one before, of kind LoadSearch that every highest rate is higher or lower, and of kinds ContainerVersusHost and StackComparison that every ratio of the first side that is not the base is smaller or larger."},
 	}
 }
 

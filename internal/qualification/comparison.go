@@ -24,6 +24,8 @@ type Side struct {
 	Client, Server v1alpha1.TestEnd
 	// IsOnHost says that the client is in the network namespace of its node.
 	IsOnHost bool
+	// Path is the way that its messages have to take; "" for the one that all sides take.
+	Path v1alpha1.LatencyPath
 }
 
 // Comparison is what is measured in turns.
@@ -31,6 +33,22 @@ type Comparison struct {
 	Sides []Side
 	// Base is the side with which the others are compared.
 	Base v1alpha1.LatencySide
+}
+
+// Compares reports whether a kind measures sides in turns.
+func Compares(kind v1alpha1.LatencyTestKind) bool {
+	return kind == v1alpha1.LatencyTestContainerVersusHost || kind == v1alpha1.LatencyTestStackComparison
+}
+
+// comparisonOf is what a test compares; nil for a kind that compares nothing.
+func comparisonOf(spec *v1alpha1.LatencyTestSpec, traffic *Traffic) *Comparison {
+	switch {
+	case spec.Kind == v1alpha1.LatencyTestContainerVersusHost:
+		return containerVersusHost(traffic)
+	case spec.Kind == v1alpha1.LatencyTestStackComparison && spec.StackComparison != nil:
+		return stackComparison(spec.StackComparison)
+	}
+	return nil
 }
 
 // containerVersusHost compares a pod as users have it with the namespace of its node. The server is the same pod for both.
@@ -42,6 +60,19 @@ func containerVersusHost(traffic *Traffic) *Comparison {
 		{Name: v1alpha1.LatencySideContainer, Client: traffic.Client, Server: traffic.Server.TestEnd},
 		{Name: v1alpha1.LatencySideHost, Client: host, Server: traffic.Server.TestEnd, IsOnHost: true},
 	}}
+}
+
+// stackComparison compares sides as a test declares them, each with ends of its own.
+func stackComparison(given *v1alpha1.StackComparison) *Comparison {
+	c := &Comparison{Base: v1alpha1.LatencySide(given.Base)}
+	for i := range given.Sides {
+		side := &given.Sides[i]
+		c.Sides = append(c.Sides, Side{
+			Name: v1alpha1.LatencySide(side.Name), Path: side.Path, Client: side.Client.TestEnd, Server: side.Server,
+			IsOnHost: side.Client.Network == v1alpha1.TestNetworkHost,
+		})
+	}
+	return c
 }
 
 // at is the index of the side that a run measures. The order turns round with each repetition, so that what becomes slower or faster meanwhile favours
@@ -70,6 +101,19 @@ func (p *Parameters) RepetitionsOfRun() int32 {
 	return 1
 }
 
+// Sides are those that are measured, in the order of the first repetition; of a kind that compares nothing, the only one.
+func (p *Parameters) Sides() []Side {
+	if p.Comparison == nil {
+		return []Side{p.SideOf(0)}
+	}
+	return p.Comparison.Sides
+}
+
+// HasOwnServers reports whether sides have different servers, of which one is stopped before the next starts.
+func (p *Parameters) HasOwnServers() bool {
+	return p.Comparison != nil && slices.ContainsFunc(p.Comparison.Sides, func(s Side) bool { return s.Server != p.Comparison.Sides[0].Server })
+}
+
 // SideOf is the side that a run measures; of a kind that compares nothing, the only one, which has no name.
 func (p *Parameters) SideOf(run int) Side {
 	if p.Comparison == nil {
@@ -88,31 +132,54 @@ func Compared(p *Parameters, records []*Record, server string) *v1alpha1.Latency
 	}
 	compared := &v1alpha1.ComparisonMeasurement{Base: c.Base}
 	for i := range c.Sides {
-		compared.Sides = append(compared.Sides, sideOf(c.Sides[i].Name, of[i]))
+		compared.Sides = append(compared.Sides, sideOf(&c.Sides[i], of[i]))
 	}
-	base := slices.IndexFunc(c.Sides, func(s Side) bool { return s.Name == c.Base })
+	base, first := baseOf(compared), firstOf(compared)
 	for i := range compared.Sides {
-		if i != base {
+		if i != base && tookItsPath(&compared.Sides[i]) && tookItsPath(&compared.Sides[base]) {
 			compared.Sides[i].Ratios = ratiosOf(of[i], of[base])
 		}
 	}
-	first := &compared.Sides[0]
+	path, message := pathOfSides(compared)
 	measured := &v1alpha1.LatencyMeasurement{Network: &v1alpha1.NetworkMeasurement{
-		Server: server, ServerKernel: records[0].Network.ServerKernel, Path: pathOfSides(compared.Sides), PathMessage: first.PathMessage,
-		Comparison: compared, RepetitionMediansNanoseconds: first.RepetitionMediansNanoseconds,
+		Server: server, ServerKernel: records[0].Network.ServerKernel, Path: path, PathMessage: message,
+		Comparison: compared, RepetitionMediansNanoseconds: compared.Sides[first].RepetitionMediansNanoseconds,
 	}}
-	for _, record := range of[0] {
+	for _, record := range of[first] {
 		measured.RepetitionMaximumsNanoseconds = append(measured.RepetitionMaximumsNanoseconds, record.MaximumNanoseconds)
 	}
-	measured.CPUs = cpusOf(records)
+	measured.CPUs, measured.CountedInterrupts = cpusOf(records), longest(records).CountedInterrupts
 	measured.MaximumNanoseconds, measured.Percentiles = Worst(Judged(measured.Network))
 	return measured
 }
 
+// baseOf is the index of the base of a comparison.
+func baseOf(c *v1alpha1.ComparisonMeasurement) int {
+	return max(0, slices.IndexFunc(c.Sides, func(s v1alpha1.SideMeasurement) bool { return s.Side == c.Base }))
+}
+
+// firstOf is the index of the side whose figures stand for the whole measurement: the first that is not the base.
+func firstOf(c *v1alpha1.ComparisonMeasurement) int {
+	return max(0, slices.IndexFunc(c.Sides, func(s v1alpha1.SideMeasurement) bool { return s.Side != c.Base }))
+}
+
+// tookItsPath reports whether the messages of a side took the way that they had to, where one is said.
+func tookItsPath(side *v1alpha1.SideMeasurement) bool {
+	return side.WantedPath == "" || side.Path == side.WantedPath
+}
+
+// wantsPaths reports whether the sides of a comparison have each a path to take.
+func wantsPaths(c *v1alpha1.ComparisonMeasurement) bool {
+	return slices.ContainsFunc(c.Sides, func(s v1alpha1.SideMeasurement) bool { return s.WantedPath != "" })
+}
+
 // sideOf is what was measured on one side.
-func sideOf(name v1alpha1.LatencySide, records []*Record) v1alpha1.SideMeasurement {
+func sideOf(side *Side, records []*Record) v1alpha1.SideMeasurement {
 	last := records[len(records)-1]
-	s := v1alpha1.SideMeasurement{Side: name, PathMessage: last.Network.PathMessage, CPUs: cpusOf(records), Histogram: middle(records).Histogram}
+	s := v1alpha1.SideMeasurement{
+		Side: side.Name, WantedPath: side.Path, PathMessage: last.Network.PathMessage, CPUs: cpusOf(records), Histogram: middle(records).Histogram,
+		Causes: longest(records).Causes,
+	}
 	path := latency.Path{State: latency.PathState(last.Network.Path)}
 	for i, record := range records {
 		path = latency.Path{State: latency.PathState(record.Network.Path)}.And(path)
@@ -133,6 +200,11 @@ func sideOf(name v1alpha1.LatencySide, records []*Record) v1alpha1.SideMeasureme
 func middle(records []*Record) *Record {
 	sorted := slices.SortedFunc(slices.Values(records), func(a, b *Record) int { return cmp.Compare(a.Network.Medians[0], b.Network.Medians[0]) })
 	return sorted[(len(sorted)-1)/2]
+}
+
+// longest is the record with the longest latency.
+func longest(records []*Record) *Record {
+	return slices.MaxFunc(records, func(a, b *Record) int { return cmp.Compare(a.MaximumNanoseconds, b.MaximumNanoseconds) })
 }
 
 // addSize takes another repetition into the figures of a size: counts add up, and of each figure the worst counts.
@@ -193,24 +265,50 @@ func percentileOfRuns(records []*Record, size, percentile int) (values []int64, 
 	return values, true
 }
 
-// pathOfSides is the path of all sides; Mixed when they went different ways.
-func pathOfSides(sides []v1alpha1.SideMeasurement) v1alpha1.LatencyPath {
-	path := latency.Path{State: latency.PathState(sides[0].Path)}
-	for i := range sides {
-		path = path.And(latency.Path{State: latency.PathState(sides[i].Path)})
+// pathOfSides is the path of the base where each side has its own to take, else the path of all sides, Mixed when they went different ways; and what
+// the kernel counted.
+func pathOfSides(c *v1alpha1.ComparisonMeasurement) (v1alpha1.LatencyPath, string) {
+	if wantsPaths(c) {
+		base := &c.Sides[baseOf(c)]
+		return base.Path, base.PathMessage
 	}
-	return v1alpha1.LatencyPath(path.State)
+	path := latency.Path{State: latency.PathState(c.Sides[0].Path)}
+	for i := range c.Sides {
+		path = path.And(latency.Path{State: latency.PathState(c.Sides[i].Path)})
+	}
+	return v1alpha1.LatencyPath(path.State), c.Sides[firstOf(c)].PathMessage
 }
 
-// judgeComparison holds the ratios of a comparison against a budget. Sides that took different paths, or one that is not known, tell of the paths and
-// not of the sides.
+// judgePaths has a verdict where sides took different paths, one is not known, or one is not that which the side was to take: what was measured
+// then tells of the paths and not of the sides. Otherwise it has none.
+func judgePaths(n *v1alpha1.NetworkMeasurement) (verdict Verdict, other bool) {
+	c := n.Comparison
+	if !wantsPaths(c) {
+		if n.Path == v1alpha1.LatencyPathKernel || n.Path == v1alpha1.LatencyPathAccelerated {
+			return Verdict{}, false
+		}
+		return Verdict{v1alpha1.LatencyInconclusive, v1alpha1.TestPathsDiffer, "messages did not go one known way on all sides, so that nothing can be compared: " + pathsWords(c)}, true
+	}
+	var words []string
+	for i := range c.Sides {
+		if side := &c.Sides[i]; !tookItsPath(side) {
+			words = append(words, fmt.Sprintf("%s was to go %s and went %s (%s)", sideWords(side.Side), side.WantedPath, side.Path, side.PathMessage))
+		}
+	}
+	if len(words) == 0 {
+		return Verdict{}, false
+	}
+	return Verdict{v1alpha1.LatencyInconclusive, v1alpha1.TestPathsDiffer, "messages did not go the way that their side says, so that nothing can be compared: " + strings.Join(words, ", ")}, true
+}
+
+// judgeComparison holds the ratios of a comparison against a budget.
 func judgeComparison(measured *v1alpha1.LatencyMeasurement, budget *v1alpha1.LatencyBudget) Verdict {
 	n := measured.Network
 	if outcome, other := latency.JudgePath(latency.Path{State: latency.PathState(n.Path), Message: n.PathMessage}, latencyBudget(budget)); other {
 		return Verdict{v1alpha1.LatencyOutcome(outcome.Verdict), string(outcome.Reason), outcome.Message}
 	}
-	if n.Path != v1alpha1.LatencyPathKernel && n.Path != v1alpha1.LatencyPathAccelerated {
-		return Verdict{v1alpha1.LatencyInconclusive, v1alpha1.TestPathsDiffer, "messages did not go one known way on all sides, so that nothing can be compared: " + pathsWords(n.Comparison)}
+	if verdict, other := judgePaths(n); other {
+		return verdict
 	}
 	var found []Verdict
 	for i := range n.Comparison.Sides {
@@ -250,7 +348,7 @@ func judgeRatio(side *v1alpha1.SideMeasurement, base v1alpha1.LatencySide, bytes
 	limit, words := int64(bound.MaximumPartsPerThousand), RatioWords(ratio)
 	switch {
 	case ratio.LowPartsPerThousand > limit:
-		return Verdict{v1alpha1.LatencyFailed, v1alpha1.TestRatio, fmt.Sprintf("%s: %s times as long, and the budget has %s", what, words, TimesWords(limit))}
+		return Verdict{v1alpha1.LatencyFailed, v1alpha1.TestRatio, fmt.Sprintf("%s: %s times as long, and the budget has %s%s", what, words, TimesWords(limit), countedWords(side.CPUs, side.Causes))}
 	case ratio.HighPartsPerThousand > limit:
 		return Verdict{v1alpha1.LatencyInconclusive, v1alpha1.TestRatio, fmt.Sprintf(
 			"%s: %s times as long, which the measurements do not tell apart from the %s of the budget: measure longer, or with more repetitions", what, words, TimesWords(limit))}
@@ -290,7 +388,7 @@ func TimesWords(parts int64) string {
 // sideWords is a side within a sentence.
 func sideWords(side v1alpha1.LatencySide) string { return strings.ToLower(string(side)) }
 
-// pathsWords are the paths of all sides.
+// pathsWords are the paths of all sides, and what the kernel counted.
 func pathsWords(c *v1alpha1.ComparisonMeasurement) string {
 	words := make([]string, 0, len(c.Sides))
 	for i := range c.Sides {
@@ -316,13 +414,13 @@ func ratioFigures(c *v1alpha1.ComparisonMeasurement) []string {
 	return words
 }
 
-// pairedRatios are the ratios of the medians of the first size, of the first side to the base, in the repetitions, in parts per thousand.
+// pairedRatios are the ratios of the medians of the first size, of the first side that is not the base to the base, in the repetitions, in parts per
+// thousand.
 func pairedRatios(c *v1alpha1.ComparisonMeasurement) []int64 {
-	at := slices.IndexFunc(c.Sides, func(s v1alpha1.SideMeasurement) bool { return s.Side == c.Base })
-	if at < 0 {
+	if len(c.Sides) == 0 {
 		return nil
 	}
-	first, base := c.Sides[0].RepetitionMediansNanoseconds, c.Sides[at].RepetitionMediansNanoseconds
+	first, base := c.Sides[firstOf(c)].RepetitionMediansNanoseconds, c.Sides[baseOf(c)].RepetitionMediansNanoseconds
 	ratios := make([]int64, 0, len(first))
 	for i := range min(len(first), len(base)) {
 		ratios = append(ratios, first[i]*partsPerThousand/max(1, base[i]))

@@ -263,7 +263,7 @@ func checkFigures(of string, row []int64) error {
 }
 
 // Judged are the figures of a measurement that a budget is held against: those of its rates from when messages were to leave, or those of its
-// sizes. Of a search they are those of the best rate that passed; where none did, of the lowest. Of a comparison they are those of the first side.
+// sizes. Of a search they are those of the best rate that passed; where none did, of the lowest. Of a comparison they are those of the first side that is not the base.
 func Judged(n *v1alpha1.NetworkMeasurement) []*v1alpha1.LatencyFigures {
 	rows := Rows(n)
 	found := make([]*v1alpha1.LatencyFigures, 0, len(rows))

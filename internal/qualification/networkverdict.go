@@ -17,9 +17,7 @@ import (
 // judgeNetwork compares a measurement over the network with a budget; nil is no budget.
 func judgeNetwork(measured *v1alpha1.LatencyMeasurement, budget *v1alpha1.LatencyBudget) Verdict {
 	if budget == nil {
-		return Verdict{
-			v1alpha1.LatencyInconclusive, v1alpha1.TestNoBudget, "measured, but spec.budget does not say what is good enough: " + networkFigures(measured),
-		}
+		return unbudgeted(measured)
 	}
 	if budget.Path == v1alpha1.LatencyPathKernel && measured.Network.Path != v1alpha1.LatencyPathKernel {
 		return Verdict{
@@ -35,10 +33,30 @@ func judgeNetwork(measured *v1alpha1.LatencyMeasurement, budget *v1alpha1.Latenc
 	if verdict.Outcome == v1alpha1.LatencyPassed {
 		verdict.Reason, verdict.Message = v1alpha1.TestWithinBudget, "within the budget: "+networkFigures(measured)
 	}
-	if verdict.Outcome == v1alpha1.LatencyFailed && len(measured.Causes) > 0 {
-		verdict.Message += fmt.Sprintf("; on CPU %s of the client the kernel counted %s", measured.CPUs, strings.Join(measured.Causes, ", "))
+	if verdict.Outcome == v1alpha1.LatencyFailed {
+		verdict.Message += countedWords(measured.CPUs, measured.Causes)
 	}
 	return verdict
+}
+
+// countedWords are the end of a sentence about a failure: what the kernel counted on the CPU of the client; "" for nothing.
+func countedWords(cpus string, causes []string) string {
+	if len(causes) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; on CPU %s of the client the kernel counted %s", cpus, strings.Join(causes, ", "))
+}
+
+// unbudgeted is the verdict without a budget. That nothing can be compared is no matter of one.
+func unbudgeted(measured *v1alpha1.LatencyMeasurement) Verdict {
+	if measured.Network.Comparison != nil {
+		if verdict, other := judgePaths(measured.Network); other {
+			return verdict
+		}
+	}
+	return Verdict{
+		v1alpha1.LatencyInconclusive, v1alpha1.TestNoBudget, "measured, but spec.budget does not say what is good enough: " + networkFigures(measured),
+	}
 }
 
 // ResultOf is a measurement of a status as the programs that measure have it.
@@ -136,7 +154,7 @@ type Row struct {
 
 // isJudged reports whether the figures of a row are those of a measurement.
 func (r *Row) isJudged(n *v1alpha1.NetworkMeasurement) bool {
-	return (n.Load == nil || r.Rate == bestRate(n)) && (n.Comparison == nil || r.Side == &n.Comparison.Sides[0])
+	return (n.Load == nil || r.Rate == bestRate(n)) && (n.Comparison == nil || r.Side == &n.Comparison.Sides[firstOf(n.Comparison)])
 }
 
 // Path is the way that the messages of a row took.
@@ -199,6 +217,14 @@ func sizeRow(side *v1alpha1.SideMeasurement, s *v1alpha1.SizeMeasurement) Row {
 	return Row{Name: name, Side: side, Bytes: s.Bytes, Lost: s.Lost, Sent: s.Lost + s.Samples, Figures: &s.LatencyFigures, Size: s}
 }
 
+// RepeatedRow is the index of the row to which the figures of repetitions belong: the first, or of a comparison the first of the side that these are of.
+func RepeatedRow(n *v1alpha1.NetworkMeasurement, rows []Row) int {
+	if n.Comparison == nil {
+		return 0
+	}
+	return slices.IndexFunc(rows, func(r Row) bool { return r.isJudged(n) })
+}
+
 // RowNamed is the row of a name; nil when there is none.
 func RowNamed(n *v1alpha1.NetworkMeasurement, name string) *Row {
 	rows := Rows(n)
@@ -225,7 +251,19 @@ func networkFigures(measured *v1alpha1.LatencyMeasurement) string {
 			words = append(words, rows[i].words())
 		}
 	}
-	return fmt.Sprintf("%s; to a server on node %s, path %s", strings.Join(words, "; "), n.Server, n.Path)
+	return fmt.Sprintf("%s; to a server on node %s, path %s", strings.Join(words, "; "), n.Server, PathWords(n))
+}
+
+// PathWords is the path of a measurement in few words: of sides that have each their own, all.
+func PathWords(n *v1alpha1.NetworkMeasurement) string {
+	if n.Comparison == nil || !wantsPaths(n.Comparison) {
+		return string(n.Path)
+	}
+	words := make([]string, 0, len(n.Comparison.Sides))
+	for i := range n.Comparison.Sides {
+		words = append(words, fmt.Sprintf("%s of %s", n.Comparison.Sides[i].Path, sideWords(n.Comparison.Sides[i].Side)))
+	}
+	return strings.Join(words, ", ")
 }
 
 func (r *Row) words() string {

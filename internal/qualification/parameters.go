@@ -5,9 +5,7 @@ package qualification
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -59,8 +57,10 @@ type Traffic struct {
 // IsOnSchedule reports whether messages leave on a schedule, so that what was measured of them takes more room.
 func (p *Parameters) IsOnSchedule() bool { return len(p.Rates) > 0 || p.Load != nil }
 
-// HasAddresses reports whether an end has an address of its own, so that there can be one such end at a time only.
-func (t *Traffic) HasAddresses() bool { return t.Server.Address != "" || t.Client.Address != "" }
+// hasAddresses reports whether an end has an address of its own, so that there can be one such end at a time only.
+func (p *Parameters) hasAddresses() bool {
+	return slices.ContainsFunc(p.Sides(), func(s Side) bool { return s.Server.Address != "" || s.Client.Address != "" })
+}
 
 // defaultSizes are the sizes of messages of kind PingPong; the first is that of the histogram. 1472 bytes fill a frame of Ethernet.
 func defaultSizes() []int32 { return []int32{64, 1, 32, 128, 256, 512, 1024, 1472} }
@@ -89,18 +89,18 @@ func ParametersOf(spec *v1alpha1.LatencyTestSpec) Parameters {
 		Transport: spec.Traffic.Transport, Waiting: cmp.Or(spec.Traffic.Waiting, v1alpha1.WaitingSpin), Server: spec.Traffic.Server,
 		Client: ptr.Deref(spec.Traffic.Client, v1alpha1.TestEnd{}),
 	}
-	if p.Traffic.HasAddresses() {
+	p.fillMessages(spec)
+	if p.hasAddresses() {
 		p.ParallelNodes = 1
 	}
-	p.fillMessages(spec)
 	return p
 }
 
 // fillMessages are the sizes of messages, and their rates.
 func (p *Parameters) fillMessages(spec *v1alpha1.LatencyTestSpec) {
 	switch spec.Kind {
-	case v1alpha1.LatencyTestContainerVersusHost:
-		p.Comparison, p.Repetitions = containerVersusHost(p.Traffic), cmp.Or(spec.Repetitions, defaultPairs)
+	case v1alpha1.LatencyTestContainerVersusHost, v1alpha1.LatencyTestStackComparison:
+		p.Comparison, p.Repetitions = comparisonOf(spec, p.Traffic), cmp.Or(spec.Repetitions, defaultPairs)
 		p.Sizes = orDefault(ptr.Deref(spec.PingPong, v1alpha1.PingPongTest{}).Sizes, defaultSizes())
 	case v1alpha1.LatencyTestPingPong:
 		p.Sizes = orDefault(ptr.Deref(spec.PingPong, v1alpha1.PingPongTest{}).Sizes, defaultSizes())
@@ -123,26 +123,4 @@ func orDefault(given, otherwise []int32) []int32 {
 		return otherwise
 	}
 	return given
-}
-
-// Hash tells measurements with different parameters apart.
-func (p Parameters) Hash() string {
-	text := fmt.Sprintf("%s %s %d %d %s", p.Kind, p.Duration, p.Repetitions, p.CPUs, p.Threshold)
-	if p.Traffic != nil {
-		text += fmt.Sprintf(" %v %+v", p.Sizes, *p.Traffic)
-	}
-	if len(p.Rates) > 0 {
-		text += fmt.Sprintf(" %v %d", p.Rates, p.Answers)
-	}
-	if p.Load != nil {
-		text += fmt.Sprintf(" %+v", *p.Load)
-	}
-	return hashOf(text)
-}
-
-// hashOf is short, and the same on every machine.
-func hashOf(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	const bytes = 8
-	return hex.EncodeToString(sum[:bytes])
 }

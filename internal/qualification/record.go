@@ -131,7 +131,7 @@ func (r *Record) check() error {
 // Kinds are those of which there are records, Jitter first.
 func Kinds() []string {
 	return []string{string(v1alpha1.LatencyTestJitter), string(v1alpha1.LatencyTestPingPong), string(v1alpha1.LatencyTestRateSweep), string(v1alpha1.LatencyTestLoadSearch),
-		string(v1alpha1.LatencyTestContainerVersusHost)}
+		string(v1alpha1.LatencyTestContainerVersusHost), string(v1alpha1.LatencyTestStackComparison)}
 }
 
 // problems are the reasons that a program may have for measuring nothing.

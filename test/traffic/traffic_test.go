@@ -46,7 +46,12 @@ type cluster struct {
 	spaces map[string]string
 	// before is what the programs are started by.
 	before []string
+	// variables are those that a container gets which asks for a NIC of the pool.
+	variables []string
 }
+
+// resourceOfPool is that of the pool, where there is one.
+const resourceOfPool = "lowlatency.dev/standin"
 
 func newCluster(t *testing.T, change func(*v1alpha1.LatencyTestSpec)) *cluster {
 	t.Helper()
@@ -182,7 +187,11 @@ func (c *cluster) pod(more ...string) *process {
 	}
 	ctx, kill := context.WithCancel(c.t.Context())
 	p.kill = kill
-	arguments := slices.Concat([]string{"netns", "exec", space}, c.before, c.program[:1], job.Spec.Template.Spec.Containers[0].Args,
+	before := c.before
+	if asksFor(&job.Spec.Template.Spec.Containers[0]) {
+		before = slices.Concat(before, []string{"env"}, c.variables)
+	}
+	arguments := slices.Concat([]string{"netns", "exec", space}, before, c.program[:1], job.Spec.Template.Spec.Containers[0].Args,
 		[]string{c.program[1], "--own=0", "--on-busy=measure", "--record=" + p.record}, more)
 	command := exec.CommandContext(ctx, "ip", arguments...)
 	command.Stdout, command.Stderr = p.log, p.log

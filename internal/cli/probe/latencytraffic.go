@@ -6,6 +6,7 @@ package probe
 import (
 	"context"
 	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -31,6 +32,7 @@ type testEnd struct {
 	answers            int
 	limits             budgetFlags
 	search             searchFlags
+	sockets            *usage.Choice
 	program            string
 	onBusy             *usage.Choice
 	patience           time.Duration
@@ -45,6 +47,7 @@ func newTestEnd() *testEnd {
 		transport: choice(string(latency.TCP), string(latency.UDP), string(latency.Multicast)),
 		waiting:   choice(string(latency.Spin), string(latency.Block)),
 		onBusy:    choice("refuse", "measure"),
+		sockets:   choice(string(v1alpha1.TestSocketsPool), string(v1alpha1.TestSocketsKernel)),
 		search:    newSearchFlags(),
 	}
 }
@@ -60,6 +63,7 @@ func (e *testEnd) register(flags *pflag.FlagSet) {
 	flags.IntVar(&e.answers, "answers", 1000, "of about how many messages of each rate the time is taken")
 	e.limits.register(flags)
 	e.search.register(flags)
+	flags.Var(e.sockets, "sockets", "whose sockets the program has: those that LD_PRELOAD and the like make of them, or the kernel's")
 	flags.StringVar(&e.program, "program", "", "`PATH` of lowlatency-traffic; beside this program, or on PATH, without it")
 	flags.Var(e.onBusy, "on-busy", "what to do when something else runs on the CPU")
 	flags.DurationVar(&e.patience, "patience", 30*time.Second, "for how long a server may not listen yet")
@@ -74,7 +78,7 @@ func (f *testFlags) measureTraffic(ctx context.Context, s *site, out, progress i
 	kind, cpu := v1alpha1.LatencyTestKind(f.kind.Value), s.placement.Measured.IDs()[0]
 	if f.end.role.Value == "Server" {
 		say(progress, "answering on port %d from CPU %d\n", f.end.port, cpu)
-		return nil, traffic.Serve(ctx, traffic.ServerOptions{Program: path, Address: "0.0.0.0", Port: f.end.port, CPU: cpu, Out: progress, Log: progress})
+		return nil, traffic.Serve(ctx, traffic.ServerOptions{Program: path, Address: "0.0.0.0", Port: f.end.port, CPU: cpu, Environment: f.end.environment(), Out: progress, Log: progress})
 	}
 	if err := f.checkIdle(ctx, s.placement.Measured); err != nil {
 		return nil, err
@@ -102,6 +106,14 @@ func recordOf(kind v1alpha1.LatencyTestKind, cpu int, results []*latency.Result,
 		return testrun.LoadRecord(cpu, results, kernel, boot)
 	}
 	return testrun.TrafficRecord(kind, cpu, results, kernel, boot)
+}
+
+// environment is that of the program which sends; nil for that of this one.
+func (e *testEnd) environment() []string {
+	if e.sockets.Value == string(v1alpha1.TestSocketsKernel) {
+		return traffic.WithoutStacks(os.Environ())
+	}
+	return nil
 }
 
 // check is an error when a measurement says nothing about the node.
@@ -152,7 +164,7 @@ func (f *testFlags) pingPong(ctx context.Context, path string, cpu int, progress
 	r := f.request(traffic.DefaultRequest(), cpu)
 	r.MaximumTime = f.duration / time.Duration(max(1, len(r.Sizes)))
 	r.MinimumTime = min(r.MinimumTime, r.MaximumTime)
-	return traffic.Measure(ctx, traffic.Options{Program: path, Request: r, Progress: func(p traffic.Progress) {
+	return traffic.Measure(ctx, traffic.Options{Program: path, Request: r, Environment: f.end.environment(), Progress: func(p traffic.Progress) {
 		say(progress, "%d bytes: %d samples\n", p.Bytes, p.Samples)
 	}})
 }
@@ -172,7 +184,7 @@ func (f *testFlags) rateSweep(ctx context.Context, path string, cpu int, progres
 func (f *testFlags) stream(cpu int) traffic.RateRequest {
 	r := traffic.DefaultRateRequest()
 	r.Request, r.Answers = f.request(r.Request, cpu), f.end.answers
-	r.MinimumTime, r.MaximumPings = 0, quietMessages
+	r.MinimumTime, r.MaximumPings, r.Environment = 0, quietMessages, f.end.environment()
 	return r
 }
 

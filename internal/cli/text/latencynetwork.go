@@ -33,10 +33,10 @@ func networkTable(test *view.LatencyTest, palette Palette, columns int) string {
 
 // repetitionsColumn is the name of what is compared between runs.
 func repetitionsColumn(kind v1alpha1.LatencyTestKind) string {
-	switch kind {
-	case v1alpha1.LatencyTestLoadSearch:
+	switch {
+	case kind == v1alpha1.LatencyTestLoadSearch:
 		return "BEST PASSES"
-	case v1alpha1.LatencyTestContainerVersusHost:
+	case qualification.Compares(kind):
 		return "RATIOS"
 	default:
 		return "MEDIANS"
@@ -45,7 +45,7 @@ func repetitionsColumn(kind v1alpha1.LatencyTestKind) string {
 
 // ratioColumns are how many times as long messages took as on the base of a comparison; none of other kinds.
 func ratioColumns(kind v1alpha1.LatencyTestKind) []string {
-	if kind == v1alpha1.LatencyTestContainerVersusHost {
+	if qualification.Compares(kind) {
 		return []string{"50% RATIO", "TAIL RATIO"}
 	}
 	return nil
@@ -71,7 +71,7 @@ func messageColumns(kind v1alpha1.LatencyTestKind) []string {
 	if kind == v1alpha1.LatencyTestPingPong {
 		return []string{"BYTES", "SAMPLES", "LOST"}
 	}
-	if kind == v1alpha1.LatencyTestContainerVersusHost {
+	if qualification.Compares(kind) {
 		return []string{"SIDE", "BYTES", "SAMPLES", "LOST"}
 	}
 	columns := []string{"RATE", "REACHED", "BYTES", "SAMPLES", "LOST", "REORDERED", "LATE"}
@@ -112,7 +112,7 @@ func networkRows(node *view.LatencyNode, palette Palette, columns int) [][]strin
 			row = append(row, percentileWords(f.Percentiles, name))
 		}
 		medians := "-"
-		if i == 0 {
+		if i == qualification.RepeatedRow(n, measured) {
 			medians = repetitionWords(node.Measured)
 		}
 		row = append(append(row, latency.Length(f.MaximumNanoseconds)), ratioCells(&measured[i])...)
@@ -132,7 +132,7 @@ func percentileWords(percentiles []v1alpha1.LatencyPercentile, name v1alpha1.Per
 
 // networkChangeRows are the figures of two measurements over the network.
 func networkChangeRows(before, after *v1alpha1.NetworkMeasurement) [][]string {
-	rows := [][]string{{"server", before.Server, after.Server}, {"path", string(before.Path), string(after.Path)}}
+	rows := [][]string{{"server", before.Server, after.Server}, {"path", qualification.PathWords(before), qualification.PathWords(after)}}
 	if before.Load != nil && after.Load != nil {
 		rows = append(rows, []string{"load", qualification.LoadWords(before.Load), qualification.LoadWords(after.Load)})
 	}

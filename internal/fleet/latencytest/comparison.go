@@ -56,21 +56,60 @@ func (w *World) nameOfRun(common string, run int) string {
 	return common + "-" + strconv.Itoa(run)
 }
 
+// serverOfRun is the name of the Job of the server that a run measures with: one for all runs, or where sides have different servers, one for each row of
+// runs with the same.
+func (w *World) serverOfRun(common string, run int) string {
+	p := qualification.ParametersOf(&w.Test.Spec)
+	if !p.HasOwnServers() {
+		return common + serverSuffix
+	}
+	for run > 0 && p.SideOf(run-1).Server == p.SideOf(run).Server {
+		run--
+	}
+	return w.nameOfRun(common, run) + serverSuffix
+}
+
 // atRun is a result as it was while a run was under way, of those that have ended and the one that is.
 func (w *World) atRun(result *v1alpha1.LatencyTestResult, run int) *v1alpha1.LatencyTestResult {
 	at := result.DeepCopy()
 	common := strings.TrimSuffix(result.Job, "-"+strconv.Itoa(int(result.ComparedRuns)))
 	at.Job, at.ComparedRuns = w.nameOfRun(common, run), int32(run)
+	if at.Server == nil {
+		return at
+	}
+	if server := w.serverOfRun(common, run); server != at.Server.Job {
+		at.Server.Job, at.Server.Address = server, w.serverOf(at.Job)
+	}
 	return at
 }
 
-// nextRun makes the Job of the next run of a comparison, and reports whether there is one. The server stays.
+// serverOf is the address to which a Job sends; "" when the Job is not there.
+func (w *World) serverOf(name string) string {
+	job := w.jobNamed(name)
+	if job == nil || len(job.Spec.Template.Spec.Containers) == 0 {
+		return ""
+	}
+	for _, arg := range job.Spec.Template.Spec.Containers[0].Args {
+		if address, found := strings.CutPrefix(arg, serverArg); found {
+			return ipv4(address)
+		}
+	}
+	return ""
+}
+
+// nextRun makes the Job of the next run of a comparison, or that of its server first, and reports whether there is one. The server stays where the
+// next side has the same.
 func (d *decider) nextRun(c *candidate, result *v1alpha1.LatencyTestResult) bool {
 	p, next := qualification.ParametersOf(&d.Test.Spec), int(result.ComparedRuns)+1
 	if next >= p.Runs() {
 		return false
 	}
-	*result = *d.atRun(result, next)
+	at := d.atRun(result, next)
+	if at.Server.Job != result.Server.Job {
+		d.changeServer(result, at)
+		return true
+	}
+	*result = *at
 	result.StartedTime = new(metav1.NewTime(d.Now))
 	if d.jobNamed(result.Job) == nil {
 		d.Start = append(d.Start, d.jobFor(c, result))
@@ -78,6 +117,44 @@ func (d *decider) nextRun(c *candidate, result *v1alpha1.LatencyTestResult) bool
 	d.tell(result, d.inSeries(result)+"Job "+result.Job+" was made")
 	d.again(jobAppears)
 	return true
+}
+
+// changeServer makes the server of the next run when the one before is gone: both may want the same NIC and the same address.
+func (d *decider) changeServer(result, next *v1alpha1.LatencyTestResult) {
+	if former := d.jobNamed(result.Server.Job); former != nil && isControlledBy(former, d.Test.UID) && !isDone(former) {
+		sentence := "waits until Job " + former.Name + " of the server before has ended"
+		switch since := former.DeletionTimestamp; {
+		case since.IsZero():
+			d.stop(former)
+		case d.Now.Sub(since.Time) >= StartTime:
+			d.fail(result, faultf(v1alpha1.TestNotStarted, "the server of the next side was not made within %s: it %s", StartTime, sentence))
+			return
+		}
+		d.tell(result, d.inSeries(result)+sentence)
+		d.again(jobAppears)
+		return
+	}
+	*result = *next
+	result.Server.Address, result.StartedTime = "", new(metav1.NewTime(d.Now))
+	on := d.serverNode(result.Server.Node)
+	if on == nil {
+		d.fail(result, faultf(v1alpha1.TestPeerVanished, "node %s, which ran the server, went away", result.Server.Node))
+		return
+	}
+	if d.jobNamed(result.Server.Job) == nil {
+		d.Start = append(d.Start, d.serverJobFor(on, result))
+	}
+	d.tell(result, d.inSeries(result)+"Job "+result.Server.Job+" was made")
+	d.again(jobAppears)
+}
+
+// serverNode is the node that runs a server; nil when it is not there.
+func (w *World) serverNode(name string) *candidate {
+	at := slices.IndexFunc(w.Nodes, func(n corev1.Node) bool { return n.Name == name && n.DeletionTimestamp.IsZero() })
+	if at < 0 {
+		return nil
+	}
+	return new(w.candidateOf(&w.Nodes[at]))
 }
 
 // recordsOfRuns are those that the pods of all runs have left behind, in the order of the runs.
@@ -111,10 +188,10 @@ func (d *decider) isOutdatedSeries(server *batchv1.Job, c *candidate, result *v1
 	return job != nil && d.isOutdated(job, c, first)
 }
 
-// inSeries says which run of a comparison is under way; "" where nothing is compared, or the first has not begun.
+// inSeries says which run of a comparison is under way; "" where nothing is compared, or the server of all runs has not begun.
 func (w *World) inSeries(result *v1alpha1.LatencyTestResult) string {
 	p := qualification.ParametersOf(&w.Test.Spec)
-	if p.Comparison == nil || result.Server == nil || result.Server.Address == "" || result.Activity != v1alpha1.LatencyRunning {
+	if p.Comparison == nil || result.Server == nil || result.Activity != v1alpha1.LatencyRunning || (result.Server.Address == "" && !p.HasOwnServers()) {
 		return ""
 	}
 	run := int(result.ComparedRuns)

@@ -307,7 +307,7 @@ func (d *decider) occupied(c *candidate, wanted string) string {
 func (d *decider) underWay(node, wanted string) string {
 	for i := range d.Jobs {
 		job := &d.Jobs[i]
-		if job.Annotations[v1alpha1.AnnotationNode] == node && job.Name != wanted && job.Name != wanted+serverSuffix && isControlledBy(job, d.Test.UID) && !isDone(job) {
+		if job.Annotations[v1alpha1.AnnotationNode] == node && job.Name != wanted && job.Name != d.serverOfRun(wanted, 0) && isControlledBy(job, d.Test.UID) && !isDone(job) {
 			return job.Name
 		}
 	}
@@ -321,11 +321,11 @@ func (d *decider) start(c *candidate, result *v1alpha1.LatencyTestResult) (waits
 	if d.Test.Spec.Kind == v1alpha1.LatencyTestJitter {
 		job, result.Server = d.jobFor(c, result), nil
 	} else {
-		server, why := d.serverFor(c, name+serverSuffix)
+		server, why := d.serverFor(c, name)
 		if why != "" {
 			return why
 		}
-		result.Server = &v1alpha1.LatencyTestPeer{Node: server.node.Name, Job: name + serverSuffix}
+		result.Server = &v1alpha1.LatencyTestPeer{Node: server.node.Name, Job: d.serverOfRun(name, 0)}
 		if made := d.jobNamed(result.Server.Job); made != nil && isControlledBy(made, d.Test.UID) {
 			// It was made before, and what was said of it then is lost.
 			result.Server.Node = made.Annotations[v1alpha1.AnnotationNode]

@@ -57,7 +57,7 @@ func (w *World) isOwn(job *batchv1.Job, c *candidate, result *v1alpha1.LatencyTe
 	if result.Server != nil && job.Name == result.Server.Job {
 		return isControlledBy(job, w.Test.UID) && w.isOwnServer(job, result)
 	}
-	return isControlledBy(job, w.Test.UID) && job.Annotations[v1alpha1.AnnotationNode] == c.node.Name &&
+	return isControlledBy(job, w.Test.UID) && job.Annotations[v1alpha1.AnnotationNode] == c.node.Name && w.isOfParameters(job) &&
 		sameProgram(&job.Spec.Template.Spec, &wanted.Spec.Template.Spec)
 }
 
@@ -66,10 +66,17 @@ func (w *World) isOwnServer(job *batchv1.Job, result *v1alpha1.LatencyTestResult
 	for i := range w.Nodes {
 		if w.Nodes[i].Name == result.Server.Node && w.Test.Spec.Traffic != nil {
 			on := w.candidateOf(&w.Nodes[i])
-			return sameProgram(&job.Spec.Template.Spec, &w.serverJobFor(&on, result).Spec.Template.Spec)
+			return w.isOfParameters(job) && sameProgram(&job.Spec.Template.Spec, &w.serverJobFor(&on, result).Spec.Template.Spec)
 		}
 	}
 	return false
+}
+
+// isOfParameters reports whether a Job measures with the parameters of the test: arguments alone do not tell pools and addresses. A Job of an earlier version
+// of the operator does not say it.
+func (w *World) isOfParameters(job *batchv1.Job) bool {
+	hash, found := job.Annotations[v1alpha1.AnnotationParameters]
+	return !found || hash == qualification.ParametersOf(&w.Test.Spec).Hash()
 }
 
 // isControlledBy reports whether an object is made for another.

@@ -55,7 +55,9 @@ func (w *World) job(on *candidate, name string, seconds int64, container corev1.
 		TypeMeta: metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job"},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: w.Test.Namespace, Name: name, Labels: labels,
-			Annotations: map[string]string{v1alpha1.AnnotationNode: on.node.Name},
+			Annotations: map[string]string{
+				v1alpha1.AnnotationNode: on.node.Name, v1alpha1.AnnotationParameters: qualification.ParametersOf(&w.Test.Spec).Hash(),
+			},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: v1alpha1.GroupVersion.String(), Kind: "LatencyTest", Name: w.Test.Name, UID: w.Test.UID, Controller: new(true),
 			}},
@@ -77,8 +79,8 @@ func (w *World) jobName(c *candidate, result *v1alpha1.LatencyTestResult) string
 	seed := []string{string(w.Test.UID), string(c.node.UID), c.node.Name, qualification.ParametersOf(&w.Test.Spec).Hash(),
 		strconv.Itoa(int(w.Test.Spec.Run)), strconv.Itoa(int(result.Attempts)), result.Job}
 	sum := sha256.Sum256([]byte(strings.Join(seed, "\n")))
-	// The server of a measurement has the name of its Job with a suffix.
-	const readable, bytes = 38, 8
+	// The server of a measurement has the name of its Job with a suffix, and so have the runs of a comparison.
+	const readable, bytes = 35, 8
 	name := w.Test.Name
 	if len(name) > readable {
 		name = strings.TrimRight(name[:readable], "-.")

@@ -42,7 +42,7 @@ func (w *World) mostNodes() int {
 	p := qualification.ParametersOf(&w.Test.Spec)
 	switch {
 	case p.Comparison != nil:
-		return v1alpha1.MaxComparedNodes
+		return min(v1alpha1.MaxComparedNodes, v1alpha1.MaxComparedRows/max(1, len(p.Comparison.Sides)*(len(p.Sizes)+1)))
 	case p.IsOnSchedule():
 		return v1alpha1.MaxSweptNodes
 	}

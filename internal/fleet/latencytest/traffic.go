@@ -36,6 +36,7 @@ const (
 	answerBytes        = 256
 	trafficOverhead    = 90 * time.Second
 	serverSuffix       = "-server"
+	serverArg          = "--server="
 	sizeOfAllHugepages = "2Mi"
 )
 
@@ -47,13 +48,12 @@ func (d *decider) serverFor(c *candidate, wanted string) (*candidate, string) {
 	}
 	why := "none of the nodes of spec.traffic.server.nodeNames exists beside the measured one"
 	for _, name := range server.NodeNames {
-		at := slices.IndexFunc(d.Nodes, func(n corev1.Node) bool { return n.Name == name && n.DeletionTimestamp.IsZero() })
-		if at < 0 || name == c.node.Name {
+		s := d.serverNode(name)
+		if s == nil || name == c.node.Name {
 			continue
 		}
-		s := d.candidateOf(&d.Nodes[at])
-		if why = d.occupied(&s, wanted); why == "" {
-			return &s, ""
+		if why = d.occupied(s, wanted); why == "" {
+			return s, ""
 		}
 		why = fmt.Sprintf("waits for node %s, which is to run the server: %s", name, why)
 	}
@@ -93,16 +93,37 @@ func (w *World) poolOf(end *v1alpha1.TestEnd) (*v1alpha1.BypassNICPool, string) 
 
 // poolMissing says which pool of the test cannot be used; "" when all can.
 func (w *World) poolMissing() string {
-	traffic := qualification.ParametersOf(&w.Test.Spec).Traffic
-	if traffic == nil {
+	p := qualification.ParametersOf(&w.Test.Spec)
+	if p.Traffic == nil {
 		return ""
 	}
-	for _, end := range []*v1alpha1.TestEnd{&traffic.Server.TestEnd, &traffic.Client} {
-		if _, why := w.poolOf(end); why != "" {
-			return why
+	for _, side := range p.Sides() {
+		for _, end := range []*v1alpha1.TestEnd{&side.Server, &side.Client} {
+			pool, why := w.poolOf(end)
+			if why == "" && pool != nil && side.Path == v1alpha1.LatencyPathAccelerated {
+				why = withoutSockets(pool)
+			}
+			if why != "" {
+				return why
+			}
 		}
 	}
 	return ""
+}
+
+// withoutSockets says that the stack of a pool accelerates no program with sockets; "" when it does. What a side is to be measured with is then a program of
+// the vendor.
+func withoutSockets(pool *v1alpha1.BypassNICPool) string {
+	programs := map[v1alpha1.StackType]string{
+		v1alpha1.StackTCPDirect: ": its programs, such as zfudppingpong of its vendor, measure it",
+		v1alpha1.StackEFVI:      ": its programs, such as eflatency of its vendor, measure it",
+		v1alpha1.StackVFIO:      "", v1alpha1.StackAFXDP: "",
+	}
+	program, found := programs[pool.Spec.Stack.Type]
+	if !found {
+		return ""
+	}
+	return fmt.Sprintf("BypassNICPool %s has stack %s, which accelerates no sockets, and a side with path Accelerated is measured through sockets%s", pool.Name, pool.Spec.Stack.Type, program)
 }
 
 // followServer looks after the server of a node that is measured, and makes the Job of the client when it is ready. It reports whether
@@ -116,7 +137,7 @@ func (d *decider) followServer(c *candidate, result *v1alpha1.LatencyTestResult)
 	switch {
 	case d.isOutdatedSeries(server, c, result):
 		result.Activity, result.PendingFingerprint = v1alpha1.LatencyIdle, nil
-	case !d.exists(result.Server.Node):
+	case d.serverNode(result.Server.Node) == nil:
 		d.fail(result, faultf(v1alpha1.TestPeerVanished, "node %s, which ran the server, went away", result.Server.Node))
 	case server == nil:
 		d.missServer(result, age)
@@ -131,11 +152,6 @@ func (d *decider) followServer(c *candidate, result *v1alpha1.LatencyTestResult)
 		d.stopNamed(result.Job)
 	}
 	return false
-}
-
-// exists reports whether a node is there and stays.
-func (w *World) exists(node string) bool {
-	return slices.ContainsFunc(w.Nodes, func(n corev1.Node) bool { return n.Name == node && n.DeletionTimestamp.IsZero() })
 }
 
 // missServer waits for a Job of a server that was just made, and gives up one that somebody has deleted.
@@ -173,7 +189,8 @@ func (d *decider) whyServerEnded(job *batchv1.Job) *fault {
 
 // awaitServer makes the Job of the client when the pod of the server is ready, and gives up when that takes too long.
 func (d *decider) awaitServer(server *batchv1.Job, c *candidate, result *v1alpha1.LatencyTestResult, age time.Duration) {
-	address, sentence := d.addressOf(server)
+	parameters := qualification.ParametersOf(&d.Test.Spec)
+	address, sentence := d.addressOf(server, new(parameters.SideOf(int(result.ComparedRuns))))
 	switch {
 	case !d.isServer(server, result):
 		d.fail(result, faultf(v1alpha1.TestForeignPod, "Job %s or its pod is not the server that the operator has made on node %s", server.Name, result.Server.Node))
@@ -188,7 +205,7 @@ func (d *decider) awaitServer(server *batchv1.Job, c *candidate, result *v1alpha
 		d.fail(result, faultf(v1alpha1.TestNotStarted, "the server did not start on node %s within %s: %s", result.Server.Node, StartTime, sentence))
 	default:
 		d.again(StartTime - age)
-		d.tell(result, sentence)
+		d.tell(result, d.inSeries(result)+sentence)
 	}
 }
 
@@ -209,8 +226,8 @@ func (d *decider) tell(result *v1alpha1.LatencyTestResult, sentence string) {
 	}
 }
 
-// addressOf is where the server of a Job listens; otherwise how far it is.
-func (d *decider) addressOf(job *batchv1.Job) (address, sentence string) {
+// addressOf is where the server of a Job listens, that of a side; otherwise how far it is.
+func (d *decider) addressOf(job *batchv1.Job, side *qualification.Side) (address, sentence string) {
 	sentence, started := d.progress(job)
 	if !started {
 		return "", "the server: " + sentence
@@ -222,8 +239,7 @@ func (d *decider) addressOf(job *batchv1.Job) (address, sentence string) {
 	if !isReady {
 		return "", "the server: pod " + pod.Name + " is not ready yet"
 	}
-	end := &qualification.ParametersOf(&d.Test.Spec).Traffic.Server.TestEnd
-	pool, _ := d.poolOf(end)
+	pool, _ := d.poolOf(&side.Server)
 	if pool == nil || pool.Spec.NetworkAttachment == nil {
 		return ipv4(pod.Status.PodIP), "the server: pod " + pod.Name + " has no IPv4 address"
 	}
@@ -286,7 +302,8 @@ func (w *World) serverJobFor(server *candidate, result *v1alpha1.LatencyTestResu
 	// The client of each run has to start.
 	seconds := int64(parameters.Runs()) * (int64(StartTime.Seconds()) + trafficSeconds(&parameters))
 	args := []string{"--kind=" + string(parameters.Kind), "--role=Server"}
-	job := w.trafficJob(server, &parameters.Traffic.Server.TestEnd, result.Server.Job, seconds, trafficMebibytes, args)
+	side := parameters.SideOf(int(result.ComparedRuns))
+	job := w.trafficJob(server, &side.Server, result.Server.Job, seconds, trafficMebibytes, args)
 	if w.needsHosts() {
 		job.Spec.Template.Labels = withLabel(job.Spec.Template.Labels, v1alpha1.LabelTestClients, string(v1alpha1.LatencySideHost))
 	}
@@ -301,7 +318,7 @@ func (w *World) clientJobFor(c *candidate, name string, result *v1alpha1.Latency
 		address = result.Server.Address
 	}
 	args := []string{
-		"--kind=" + string(parameters.Kind), "--role=Client", "--server=" + address, "--transport=" + string(parameters.Traffic.Transport),
+		"--kind=" + string(parameters.Kind), "--role=Client", serverArg + address, "--transport=" + string(parameters.Traffic.Transport),
 		"--waiting=" + string(parameters.Traffic.Waiting), "--sizes=" + commas(parameters.Sizes),
 		"--duration=" + parameters.Duration.String(), fmt.Sprintf("--repetitions=%d", parameters.RepetitionsOfRun()),
 	}
@@ -378,6 +395,9 @@ func (w *World) trafficJob(on *candidate, end *v1alpha1.TestEnd, name string, se
 		if pages := hugepagesOf(pool); pages > 0 {
 			resources[corev1.ResourceHugePagesPrefix+sizeOfAllHugepages] = *resource.NewQuantity(int64(pages*hugepageMebibytes)<<20, resource.BinarySI)
 		}
+	}
+	if end.Sockets == v1alpha1.TestSocketsKernel {
+		args = append(args, "--sockets="+string(v1alpha1.TestSocketsKernel))
 	}
 	job := w.job(on, name, seconds, w.container(w.TrafficImage, resources, slices.Concat(args, []string{
 		fmt.Sprintf("--own=%d", cpus), "--record=" + RecordFile,

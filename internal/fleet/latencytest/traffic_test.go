@@ -501,3 +501,33 @@ func TestAddressesMeasureOneNodeAtATime(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// TestPoolThatIsChanged: arguments alone do not tell pools, and what was measured on one NIC is no result of another.
+func TestPoolThatIsChanged(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*scene)
+		stays  bool
+	}{
+		"another pool":   {func(s *scene) { s.Test.Spec.Traffic.Client = &v1alpha1.TestEnd{BypassNICPool: "x2"} }, false},
+		"another server": {func(s *scene) { s.Test.Spec.Traffic.Server.BypassNICPool = "x2" }, false},
+		"another budget": {func(s *scene) { s.Test.Spec.Budget.Percentiles[0].Nanoseconds = 1 }, true},
+		"an earlier version": {func(s *scene) {
+			for i := range s.Jobs {
+				delete(s.Jobs[i].Annotations, v1alpha1.AnnotationParameters)
+			}
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newPingPong(t, "node-2")
+			s.Pools = []*v1alpha1.BypassNICPool{{ObjectMeta: metav1.ObjectMeta{Name: "x2"}, Spec: v1alpha1.BypassNICPoolSpec{ResourceName: "lowlatency.dev/x2"}}}
+			s.begins()
+			before := s.of("node-1").Job
+			tc.change(s)
+			s.Test.Generation++
+			s.step()
+			if s.jobNamed(before) != nil != tc.stays {
+				t.Errorf("%+v", s.of("node-1"))
+			}
+		})
+	}
+}

@@ -38,6 +38,8 @@ type RateRequest struct {
 	Probes int
 	// Buffer is the size of the receive buffers of this end in bytes; 0 for the kernel's own.
 	Buffer int
+	// Environment of the program; nil for that of this one.
+	Environment []string
 }
 
 // DefaultRateRequest has a round trip of 64 bytes over UDP as its base.
@@ -102,11 +104,11 @@ func measureRates(ctx context.Context, kind latency.Kind, program string, reques
 	if err := request.Check(); err != nil {
 		return nil, err
 	}
-	output, err := runClient(ctx, program, request.arguments(), progress)
+	output, err := runClient(ctx, program, request.Environment, request.arguments(), progress)
 	if err != nil {
 		return nil, err
 	}
-	return resultOf(kind, &request.Request, thisHost(request.CPU), output, budget)
+	return resultOf(kind, &request.Request, thisHost(request.CPU, request.Environment), output, budget)
 }
 
 // rateOf describes a stream. Its way back is the mean half of a round trip while nothing else was sent.

@@ -49,6 +49,8 @@ type Options struct {
 	Budget  latency.Budget
 	// Progress is called while it runs.
 	Progress func(Progress)
+	// Environment of the program; nil for that of this one.
+	Environment []string
 	// Times is called with all round trips of each size, in nanoseconds, in the order in which they were taken; nil for not at all.
 	Times func(SizeTimes) error
 }
@@ -58,7 +60,7 @@ func Measure(ctx context.Context, options Options) (*latency.Result, error) {
 	if err := options.Request.Check(); err != nil {
 		return nil, err
 	}
-	output, err := runClient(ctx, options.Program, options.Request.arguments(), options.Progress)
+	output, err := runClient(ctx, options.Program, options.Environment, options.Request.arguments(), options.Progress)
 	if err != nil {
 		return nil, err
 	}
@@ -69,12 +71,13 @@ func Measure(ctx context.Context, options Options) (*latency.Result, error) {
 			}
 		}
 	}
-	return resultOf(latency.KindPingPong, &options.Request, thisHost(options.Request.CPU), output, options.Budget)
+	return resultOf(latency.KindPingPong, &options.Request, thisHost(options.Request.CPU, options.Environment), output, options.Budget)
 }
 
 // runClient runs the program as a client to its end.
-func runClient(ctx context.Context, program string, arguments []string, progress func(Progress)) (*Output, error) {
+func runClient(ctx context.Context, program string, environment, arguments []string, progress func(Progress)) (*Output, error) {
 	command := exec.CommandContext(ctx, program, arguments...)
+	command.Env = environment
 	command.WaitDelay = time.Second
 	var complaints bytes.Buffer
 	command.Stderr = &complaints
@@ -116,6 +119,8 @@ type ServerOptions struct {
 	CPU int
 	// Buffer is the size of the receive buffers of datagrams in bytes; 0 for the kernel's own.
 	Buffer int
+	// Environment of the program; nil for that of this one.
+	Environment []string
 	// Out gets the line that says the port, once clients can come, and Log what the server says of them.
 	Out, Log io.Writer
 }
@@ -124,7 +129,7 @@ type ServerOptions struct {
 func Serve(ctx context.Context, options ServerOptions) error {
 	command := exec.CommandContext(ctx, options.Program, "server", "address="+options.Address,
 		"port="+strconv.Itoa(options.Port), "buffer="+strconv.Itoa(options.Buffer), "cpu="+strconv.Itoa(options.CPU))
-	command.Stdout, command.Stderr = options.Out, options.Log
+	command.Env, command.Stdout, command.Stderr = options.Environment, options.Out, options.Log
 	command.WaitDelay = time.Second
 	if err := command.Run(); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("the server has ended: %w", err)
@@ -132,21 +137,34 @@ func Serve(ctx context.Context, options ServerOptions) error {
 	return nil
 }
 
-// thisHost describes the host of the client.
-func thisHost(cpu int) latency.Host {
+// thisHost describes the host of the client, whose program has an environment; nil for that of this one.
+func thisHost(cpu int, environment []string) latency.Host {
+	if environment == nil {
+		environment = os.Environ()
+	}
 	name, _ := os.Hostname()
 	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
-	return latency.Host{Name: name, Kernel: strings.TrimSpace(string(kernel)), CPU: cpu, Environment: ofStacks(os.Environ())}
+	return latency.Host{Name: name, Kernel: strings.TrimSpace(string(kernel)), CPU: cpu, Environment: ofStacks(environment)}
+}
+
+// WithoutStacks is an environment in which a program has the sockets of the kernel: without the variables that decide about its network stack. It is never
+// nil.
+func WithoutStacks(environment []string) []string {
+	return slices.DeleteFunc(append([]string{}, environment...), isOfStack)
 }
 
 // ofStacks are the variables that decide about the network stack of a program, as the server tells its own.
 func ofStacks(environment []string) []string {
 	var found []string
 	for _, one := range environment {
-		if slices.ContainsFunc([]string{"LD_PRELOAD=", "EF_", "ZF_", "VMA_", "XLIO_", "TP_"}, func(prefix string) bool { return strings.HasPrefix(one, prefix) }) {
+		if isOfStack(one) {
 			found = append(found, one)
 		}
 	}
 	slices.Sort(found)
 	return found
+}
+
+func isOfStack(variable string) bool {
+	return slices.ContainsFunc([]string{"LD_PRELOAD=", "EF_", "ZF_", "VMA_", "XLIO_", "TP_"}, func(prefix string) bool { return strings.HasPrefix(variable, prefix) })
 }

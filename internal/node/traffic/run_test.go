@@ -321,6 +321,40 @@ int clock_gettime(clockid_t which, struct timespec *t) {
 }
 `
 
+// TestKernelSockets: a program without the variables of stacks has none of what is preloaded, here a clock that lies, and says so.
+func TestKernelSockets(t *testing.T) {
+	port, _, _ := serving(t)
+	source, library := filepath.Join(t.TempDir(), "lying.c"), filepath.Join(t.TempDir(), "lying.so")
+	if err := os.WriteFile(source, []byte(lying), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, "gcc", "-DBACK=1", "-DDRIFT=0", "-shared", "-fPIC", "-o", library, source)
+	environment := append(os.Environ(), "LD_PRELOAD="+library, "EF_POLL_USEC=-1", "ZF_ATTR=a", "XLIO_TRACELEVEL=1", "TPX=kept", "EFFECT=kept")
+	without := WithoutStacks(environment)
+	if diff := cmp.Diff(append(os.Environ(), "TPX=kept", "EFFECT=kept"), without); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for name, tc := range map[string]struct {
+		environment []string
+		verdict     latency.Verdict
+		variables   int
+	}{
+		"as it is": {environment, latency.Inconclusive, 4}, "the kernel's": {without, latency.Passed, 0}, "none at all": {WithoutStacks(nil), latency.Passed, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Measure(t.Context(), Options{
+				Program: run(t, "../../../hack/traffic.sh", "release"), Request: quick(port), Environment: tc.environment, Progress: func(Progress) {},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Outcome.Verdict != tc.verdict || len(got.Setup.Client.Environment) != tc.variables {
+				t.Errorf("the outcome is %+v, with %s", got.Outcome, got.Setup.Client.Environment)
+			}
+		})
+	}
+}
+
 func TestClocks(t *testing.T) {
 	port, _, _ := serving(t)
 	folder := t.TempDir()

@@ -59,7 +59,7 @@ func TestInventedLatenciesAreTaken(t *testing.T) {
 	for _, more := range [][]string{
 		{"--kind=PingPong", "--sizes=64"}, {"--kind=PingPong", "--sizes=0,1,64,128,256,1024,1472,65507", "--repetitions=10"},
 		{"--kind=RateSweep", "--sizes=64", "--rates=1"}, {"--kind=RateSweep", "--sizes=65507", "--rates=1,2,3,4,5,6,7,5000000", "--repetitions=10"},
-		{"--kind=ContainerVersusHost", "--sizes=64"},
+		{"--kind=ContainerVersusHost", "--sizes=64"}, {"--kind=StackComparison", "--sizes=64", "--sockets=Kernel"},
 		{"--kind=LoadSearch", "--sizes=64", "--minimum=1000", "--highest=5000000", "--granularity=0.01"},
 		{"--kind=LoadSearch", "--sizes=65507", "--minimum=1", "--highest=2", "--granularity=1", "--repetitions=10"},
 	} {
