@@ -9,6 +9,8 @@ import (
 	"net"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	eventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
@@ -29,6 +31,7 @@ import (
 const (
 	actionRoll    = "Roll"
 	actionVerify  = "Verify"
+	actionEnact   = "Enact"
 	actionGate    = "Gate"
 	actionServe   = "Serve"
 	actionMeasure = "Measure"
@@ -86,9 +89,10 @@ func announce(recorder events.EventRecorder, object, related runtime.Object, act
 	}
 }
 
-// announceDrift tells, for each report that an agent has written, of the drift that the one before did not count. It
-// asks for no reconciling. The operator tells it and not the agent, which so needs no right to write events.
-func announceDrift(recorder events.EventRecorder) handler.EventHandler {
+// announceReports tells, for each report that an agent has written, of the drift that the one before did not count, and of what others
+// have changed on the host since. That is an event of the Node: the report goes with the plan. It asks for no reconciling. The operator tells
+// it and not the agent, which so needs no right to write events.
+func announceReports(recorder events.EventRecorder) handler.EventHandler {
 	return handler.Funcs{
 		UpdateFunc: func(_ context.Context, update event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			before, ok := update.ObjectOld.(*v1alpha1.LowLatencyNode)
@@ -97,6 +101,18 @@ func announceDrift(recorder events.EventRecorder) handler.EventHandler {
 				return
 			}
 			announce(recorder, after, nil, actionVerify, status.DriftAnnouncements(before.Status.Drift, after.Status.Drift)...)
+			announce(recorder, nodeOf(after), after, actionEnact, status.DifferenceAnnouncements(before.Status.Enactment, after.Status.Enactment)...)
 		},
 	}
+}
+
+// nodeOf is the Node that a report is about, as events name it.
+func nodeOf(report *v1alpha1.LowLatencyNode) *corev1.Node {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: report.Name}}
+	for _, owner := range report.OwnerReferences {
+		if owner.Kind == "Node" {
+			node.UID = owner.UID
+		}
+	}
+	return node
 }

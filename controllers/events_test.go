@@ -5,6 +5,7 @@ package controllers
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,7 +47,7 @@ func TestDriftIsAnnounced(t *testing.T) {
 				before.UID = "2"
 			}
 			recorder := events.NewFakeRecorder(8)
-			announceDrift(recorder).Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: report("1", tc.after)}, nil)
+			announceReports(recorder).Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: report("1", tc.after)}, nil)
 			close(recorder.Events)
 			var got []string
 			for told := range recorder.Events {
@@ -56,6 +57,29 @@ func TestDriftIsAnnounced(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestForeignChangesAreAnnounced as events of the Node, which outlives the report.
+func TestForeignChangesAreAnnounced(t *testing.T) {
+	report := func(differences ...string) *v1alpha1.LowLatencyNode {
+		return &v1alpha1.LowLatencyNode{
+			ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "1", OwnerReferences: []metav1.OwnerReference{{Kind: "Node", Name: "n", UID: "2"}}},
+			Status:     v1alpha1.LowLatencyNodeStatus{Enactment: &v1alpha1.NodeEnactment{Phase: v1alpha1.EnactmentInForce, Differences: differences}},
+		}
+	}
+	recorder := events.NewFakeRecorder(8)
+	announceReports(recorder).Update(t.Context(), event.UpdateEvent{ObjectOld: report("a"), ObjectNew: report("a", "/etc/x is absent")}, nil)
+	close(recorder.Events)
+	var got []string
+	for told := range recorder.Events {
+		got = append(got, told)
+	}
+	if len(got) != 1 || !strings.HasPrefix(got[0], "Warning HostDiffers /etc/x is absent") {
+		t.Errorf("%q", got)
+	}
+	if node := nodeOf(report()); node.Name != "n" || node.UID != "2" {
+		t.Errorf("the event is about %+v", node.ObjectMeta)
 	}
 }
 

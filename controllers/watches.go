@@ -61,7 +61,7 @@ func (r *NodeReconciler) setup(mgr ctrl.Manager) error {
 	build := ctrl.NewControllerManagedBy(mgr).
 		Named("lowlatencynode").
 		For(&v1alpha1.LowLatencyNode{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Watches(&v1alpha1.LowLatencyNode{}, announceDrift(r.recorder)).
+		Watches(&v1alpha1.LowLatencyNode{}, announceReports(r.recorder)).
 		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, updated(changes.NodeMarked)).
 		Watches(&v1alpha1.LowLatencyNodeProfile{}, handler.EnqueueRequestsFromMapFunc(r.reportsOfProfile),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).

@@ -93,7 +93,8 @@ type NodeEnactment struct {
 	// +optional
 	Key *EnactmentKey `json:"key,omitempty"`
 
-	// differences are what others have changed of what the guard has written, at most 16.
+	// differences are what others have changed of what the guard has written, and the arguments in force that the running kernel was started
+	// without; on a host that is given back, all that is not as it was before. At most 16.
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=512
 	// +listType=atomic

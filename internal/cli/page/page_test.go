@@ -53,6 +53,7 @@ func nodeOf(words string) view.Node {
 		{Check: "test.unknown", Outcome: v1alpha1.OutcomeUnknown, Severity: v1alpha1.SeverityLow, Message: words},
 	}
 	object.Status.Drift = []v1alpha1.CheckDrift{{Check: "test.failed", Drifted: 3, Repaired: 2, Message: words, Unrepaired: []string{words}}}
+	object.Status.Enactment = &v1alpha1.NodeEnactment{Differences: []string{words}}
 	object.Status.Transitions = []v1alpha1.NodeTransition{{Time: metav1.NewTime(at(2)), Condition: "DeJittered", From: "True", To: "False", Reason: "ChecksFailed", Check: "test.failed", Message: words}}
 	v := view.OfStatus(view.NodeInput{
 		Name: words, Profile: words, Topology: top, Plan: planned, Pools: []view.Pool{pool},

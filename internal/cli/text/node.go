@@ -41,6 +41,7 @@ func Node(v *view.Node, now time.Time, palette Palette, columns int) string {
 	b.WriteString(planFindings("findings about the plan", []NodePlan{{View: view.Plan{Node: v.Node, Findings: v.PlanFindings}}}, palette, columns))
 	b.WriteString(nodeTransitions(v.Transitions, palette, columns))
 	b.WriteString(nodeDrift(v.Drift, palette, columns))
+	b.WriteString(nodeDifferences(v.Differences, palette, columns))
 	if v.Jitter != nil {
 		b.WriteString("\n" + palette.Title("jitter") + "\n" + Jitter(v.Jitter, palette, columns))
 	}
@@ -318,4 +319,16 @@ func nodeDrift(drift []v1alpha1.CheckDrift, palette Palette, columns int) string
 		return ""
 	}
 	return "\n" + Table([]string{"DRIFT", "TIMES", "PUT BACK", "WHAT DRIFTED LAST"}, rows, palette, columns)
+}
+
+// nodeDifferences lists what others have changed on the host.
+func nodeDifferences(differences []string, palette Palette, columns int) string {
+	rows := make([][]string, 0, len(differences))
+	for _, difference := range differences {
+		rows = append(rows, []string{difference})
+	}
+	if len(rows) == 0 {
+		return ""
+	}
+	return "\n" + Table([]string{"CHANGED BY OTHERS ON THE HOST"}, rows, palette, columns)
 }

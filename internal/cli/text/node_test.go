@@ -71,6 +71,7 @@ func nodeView(top *topology.Topology) *view.Node {
 		object.Status.Findings = append(object.Status.Findings, failed(v1alpha1.CheckID(fmt.Sprintf("test.%d", i)), v1alpha1.SeverityMedium, "CPU 3 is slow", finding.OfCPUs(cpus.Of(3))))
 	}
 	object.Status.Drift = []v1alpha1.CheckDrift{{Check: "irq.effective-affinity", Drifted: 4, Repaired: 2, Message: "IRQ 49 moved to CPU 5", Unrepaired: []string{"IRQ 49 is managed"}}}
+	object.Status.Enactment = &v1alpha1.NodeEnactment{Differences: []string{"/etc/sysctl.d/99-lowlatency.conf is absent, and the guard has made it a file of 9 bytes with mode 0644, owner 0:0"}}
 	object.Status.Transitions = []v1alpha1.NodeTransition{{Time: metav1.NewTime(now()), Condition: "DeJittered", From: "True", To: "False", Reason: "ChecksFailed", Check: "irq.effective-affinity", Message: "IRQ 49"}}
 	pool := view.Pool{Pool: "x2", Stack: v1alpha1.StackType("Onload"), Nodes: []view.PoolNode{{Node: "n", NICs: []view.PoolNIC{
 		{PCIAddress: "0000:af:00.0", Health: v1alpha1.NICHealthy, Units: 2, Users: []view.PoolUser{{Namespace: "n", Pod: "p", Container: "c", Alignment: v1alpha1.AlignmentAligned}}},

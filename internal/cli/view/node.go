@@ -59,6 +59,8 @@ type Node struct {
 	// read just now there are none.
 	Transitions []v1alpha1.NodeTransition `json:"transitions"`
 	Drift       []v1alpha1.CheckDrift     `json:"drift"`
+	// Differences are what others have changed of what the guard has written on the host; of a host that was read just now there are none.
+	Differences []string `json:"differences"`
 	// Jitter is what a measurement on the node found; null without one.
 	Jitter *jitter.Result `json:"jitter"`
 
@@ -185,6 +187,9 @@ func OfStatus(in NodeInput, object *v1alpha1.LowLatencyNode) Node {
 	})
 	view.setFindings(each(object.Status.Findings, finding.Reported))
 	view.Drift = append(view.Drift, object.Status.Drift...)
+	if guard := object.Status.Enactment; guard != nil {
+		view.Differences = append(view.Differences, guard.Differences...)
+	}
 	view.Transitions = append(view.Transitions, object.Status.Transitions...)
 	slices.SortStableFunc(view.Transitions, func(a, b v1alpha1.NodeTransition) int { return b.Time.Compare(a.Time.Time) })
 	return view
@@ -222,7 +227,7 @@ func ofNode(in NodeInput) Node {
 		NUMANodes: each(in.Topology.NUMANodes, func(n topology.NUMANode) CheckNUMANode { return checkNUMANode(n, in.Plan, in.Topology) }),
 		Pools:     append([]Pool{}, in.Pools...), Findings: []NodeFinding{},
 		PlanFindings: append([]plan.Finding{}, in.PlanFindings...), Jitter: in.Jitter, topology: in.Topology,
-		Transitions: []v1alpha1.NodeTransition{}, Drift: []v1alpha1.CheckDrift{},
+		Transitions: []v1alpha1.NodeTransition{}, Drift: []v1alpha1.CheckDrift{}, Differences: []string{},
 	}
 	if in.Plan != nil {
 		view.PlanHash = known(in.Plan.Hash())

@@ -48,3 +48,33 @@ func TestDriftAnnouncements(t *testing.T) {
 		})
 	}
 }
+
+// TestDifferenceAnnouncements: what was reported before is not told again.
+func TestDifferenceAnnouncements(t *testing.T) {
+	report := func(differences ...string) *v1alpha1.NodeEnactment {
+		return &v1alpha1.NodeEnactment{Phase: v1alpha1.EnactmentVerifying, Differences: differences}
+	}
+	told := func(message string) []fleet.Announcement {
+		return []fleet.Announcement{{Kind: corev1.EventTypeWarning, Reason: "HostDiffers", Message: message}}
+	}
+	cases := map[string]struct {
+		before, after *v1alpha1.NodeEnactment
+		want          []fleet.Announcement
+	}{
+		"no guard":              {nil, nil, nil},
+		"a guard without any":   {nil, report(), nil},
+		"the first two":         {nil, report("a", "b"), told("a; b")},
+		"one more":              {report("b"), report("a", "b"), told("a")},
+		"the same":              {report("a", "b"), report("b", "a"), nil},
+		"put back":              {report("a"), report(), nil},
+		"the guard has gone":    {report("a"), nil, nil},
+		"put back, and another": {report("a"), report("b"), told("b")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, DifferenceAnnouncements(tc.before, tc.after)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

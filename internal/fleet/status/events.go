@@ -5,6 +5,7 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,6 +52,28 @@ func announcement(before, after *metav1.Condition) (fleet.Announcement, bool) {
 // isKeeping reports whether a pool that has what others claim tells of them, or a profile of such pools.
 func isKeeping(c *metav1.Condition) bool {
 	return c.Type == v1alpha1.ConditionDegraded && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonNICClaimConflict
+}
+
+// HostDiffers is the reason of the event about a host that others have changed.
+const HostDiffers = "HostDiffers"
+
+// DifferenceAnnouncements tell of the differences in a report of a guard that the one before does not have: what others have changed of
+// what the guard has written, and on a host that is given back all that is not as it was before.
+func DifferenceAnnouncements(before, after *v1alpha1.NodeEnactment) []fleet.Announcement {
+	if after == nil {
+		return nil
+	}
+	isNew := func(difference string) bool { return before == nil || !slices.Contains(before.Differences, difference) }
+	var found []string
+	for _, difference := range after.Differences {
+		if isNew(difference) {
+			found = append(found, difference)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return []fleet.Announcement{fleet.Announce(corev1.EventTypeWarning, HostDiffers, strings.Join(found, "; "))}
 }
 
 // DriftAnnouncements compares what two reports of a node count: checks that failed after they had passed, files that

@@ -49,6 +49,7 @@ const (
 	checkHost      = "platform.host"
 	checkEnactment = "platform.enactment"
 	checkDrain     = "platform.drain"
+	checkForeign   = "platform.foreign-change"
 )
 
 // rank orders the reasons of problems: what makes all others moot comes first.
@@ -233,8 +234,19 @@ func (g *findingGroups) add(node string, key findingKey, about sentence) *findin
 	return group
 }
 
+// addForeign adds what others have changed on the host. It is what the guard has found, whichever plan the node is judged by.
+func (g *findingGroups) addForeign(m *fleet.Member) {
+	if m.Report == nil || m.Report.Status.Enactment == nil {
+		return
+	}
+	for _, difference := range m.Report.Status.Enactment.Differences {
+		g.add(m.Name(), findingKey{check: checkForeign, severity: v1alpha1.SeverityHigh, text: difference}, always(difference))
+	}
+}
+
 // addMember adds what cannot be met on the node, and what its kernel contradicts.
 func (g *findingGroups) addMember(m *fleet.Member) {
+	g.addForeign(m)
 	if m.Planned == nil {
 		return
 	}

@@ -205,6 +205,7 @@ func TestFindings(t *testing.T) {
 	}
 	stale := critical("n4")
 	stale.Report.Status.VerifiedPlanHash = "old"
+	stale.Report.Status.Enactment = &v1alpha1.NodeEnactment{Differences: []string{"/etc/x is absent"}}
 	impossible := fleet.Member{Node: objects.MakeNode("n5"), Report: objects.MakeReport("n5", "trading").Verified("h", "TTT").Obj(), Planned: impossiblePlan()}
 	disputed := fleet.Member{Node: objects.MakeNode("n6"), OtherProfiles: []string{"other"}}
 	s := summarize(objects.MakeProfile("trading").Obj(), poolsOf(fleet.PhaseFailed, "pool trading-1 reports NodeDegraded"),
@@ -214,6 +215,7 @@ func TestFindings(t *testing.T) {
 		{Node: "n5", Check: "plan.cpus-exist", Severity: v1alpha1.SeverityCritical, Message: "spec.cpus on node n5: CPU 99 does not exist. Name one that does."},
 		{Check: checkPlatform, Severity: v1alpha1.SeverityCritical, Message: "pool trading-1 reports NodeDegraded"},
 		{Node: "n6", Check: checkOverlap, Severity: v1alpha1.SeverityCritical, Message: "node n6 is selected by profile other, too, and is left as it is: narrow spec.nodeSelector of one of them"},
+		{Node: "n4", Check: checkForeign, Severity: v1alpha1.SeverityHigh, Message: "/etc/x is absent"},
 		{Node: "n1", Check: "plan.nic-locality", Severity: v1alpha1.SeverityMedium, Message: "spec.network on node n1: NIC is far. (and 2 more)", Objects: finding.OfNICs("0000:3b:00.0").Status()},
 		{Node: "n5", Check: "plan.turbo", Severity: v1alpha1.SeverityLow, Message: "spec.power.turbo on node n5: doubtful."},
 	}

@@ -5,6 +5,8 @@ package agent
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -43,6 +45,15 @@ func (a *Agent) enactmentMoved(ctx context.Context) bool {
 	return !equality.Semantic.DeepEqual(a.enacted, a.enactment(ctx, a.enacted))
 }
 
+// differencesOf are as many as the API has room for; of more, the last one says how many there are.
+func differencesOf(report *instruction.Report) []string {
+	if more := len(report.Differences) - v1alpha1.MaxDifferences; more > 0 {
+		shown := v1alpha1.MaxDifferences - 1
+		return append(slices.Clone(report.Differences[:shown]), fmt.Sprintf("and %d more: see lowlatency-guard status on the host", more+1))
+	}
+	return report.Differences
+}
+
 // enactmentOf is a guard's report within the bounds of the API.
 func enactmentOf(report *instruction.Report) *v1alpha1.NodeEnactment {
 	if report.Phase == instruction.Removed && report.Number == 0 && report.Refused == nil {
@@ -59,7 +70,7 @@ func enactmentOf(report *instruction.Report) *v1alpha1.NodeEnactment {
 	if key := report.Key; key != nil {
 		enactment.Key = &v1alpha1.EnactmentKey{ID: key.ID, Serial: key.Serial}
 	}
-	for _, difference := range shorten.List(report.Differences, v1alpha1.MaxDifferences) {
+	for _, difference := range differencesOf(report) {
 		enactment.Differences = append(enactment.Differences, shorten.Sentence(difference, v1alpha1.MaxDifferenceLength))
 	}
 	if refused := report.Refused; refused != nil {

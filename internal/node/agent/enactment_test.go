@@ -69,4 +69,8 @@ func TestEnactment(t *testing.T) {
 	if len(tight.Message) > v1alpha1.MaxEnactmentMessageLength || len(tight.Differences) > v1alpha1.MaxDifferences {
 		t.Errorf("a long report has %d bytes and %d differences", len(tight.Message), len(tight.Differences))
 	}
+	many := make([]string, v1alpha1.MaxDifferences+1)
+	if got := enactmentOf(&instruction.Report{Phase: instruction.InForce, Differences: many}).Differences; !strings.HasPrefix(got[len(got)-1], "and 2 more") {
+		t.Errorf("of %d differences, the last one is %q", len(many), got[len(got)-1])
+	}
 }

@@ -165,6 +165,9 @@ func (g *Guard) takeBack(ctx context.Context, cause instruction.Reason, reason s
 	}
 	u.differences = append(u.differences, g.restoreTuneD(ctx, h)...)
 	u.differences = append(u.differences, g.restoreKubelet(ctx, h)...)
+	for _, difference := range u.differences {
+		g.tell("Not put back: " + difference)
+	}
 	g.tell("Taken back: " + reason + ".")
 	return g.reached(journal.Reached{Stage: journal.Reverted, Cause: cause, Reason: reason, Differences: u.differences})
 }

@@ -71,7 +71,7 @@ func (w *watched) delivers(t *testing.T, program string, i instruction.Instructi
 func TestDeliver(t *testing.T) {
 	w := newWatched(t)
 	w.delivers(t, "one", enact(1, trading()), instruction.Armed, "one")
-	if w.next != guard.Reboot || !slices.Contains(w.tools, "systemctl start lowlatency-guard-inbox.path") {
+	if w.next != guard.Reboot || !slices.Contains(w.tools, "systemctl start lowlatency-guard-inbox.path lowlatency-guard-inbox.timer") {
 		t.Errorf("%v is next, and these were run: %q", w.next, w.tools)
 	}
 	// While the host is being changed, its guard is not replaced.

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
@@ -250,6 +251,15 @@ func (g *Guard) arm(w *work) error {
 
 // Keep makes what was verified permanent, and completes it when a power cut has interrupted that.
 func (g *Guard) Keep(ctx context.Context) error {
+	if err := g.MakePermanent(ctx); err != nil {
+		return err
+	}
+	return g.Complete()
+}
+
+// MakePermanent is Keep without its end: the journal is still there, and reports have what is in it. A host that is given back is
+// compared with what it was before all plans.
+func (g *Guard) MakePermanent(ctx context.Context) error {
 	h, err := g.load()
 	if err != nil {
 		return err
@@ -269,10 +279,47 @@ func (g *Guard) Keep(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, g.takeBack(ctx, instruction.ReasonNotKept, "it could not be made permanent: "+err.Error()))
 	}
+	if len(h.current.begin.Operations) > 0 || h.inForce == nil {
+		return nil
+	}
+	return g.prove()
+}
+
+// IsToBeHeard tells that an agent is to read what the report says of a host that is given back, before the guard forgets it. Root has read
+// what the guard has said.
+func (g *Guard) IsToBeHeard() (bool, error) {
+	h, err := g.load()
+	if err != nil || h.current == nil || h.current.begin.Instruction == nil {
+		return false, err
+	}
+	return len(h.current.begin.Operations) == 0 && len(h.current.differences()) > 0, nil
+}
+
+// Complete ends a change that was made permanent.
+func (g *Guard) Complete() error {
 	if err := g.reach(journal.InForce); err != nil {
 		return err
 	}
 	return g.fold()
+}
+
+// prove says whether a host that is given back is as it was before all plans, and writes down what is not.
+func (g *Guard) prove() error {
+	h, err := g.load()
+	if err != nil {
+		return err
+	}
+	differences := g.unlikeBefore(h)
+	for _, difference := range differences {
+		g.tell("Not as before: " + difference)
+	}
+	if len(differences) == 0 {
+		g.tell("The host is as it was before.")
+	}
+	if slices.Equal(differences, h.current.last.Differences) {
+		return nil
+	}
+	return g.reached(journal.Reached{Stage: journal.Verified, Differences: differences})
 }
 
 // keepArguments makes the arguments those of the default entry, and takes the trial away.
@@ -372,7 +419,9 @@ func (g *Guard) Boot(ctx context.Context) (Next, error) {
 		return Nothing, err
 	}
 	if h.current == nil || h.current.stage() == journal.Reverted {
-		return Nothing, g.bootInForce(h)
+		err := g.bootInForce(h)
+		g.noteForeign()
+		return Nothing, err
 	}
 	return g.bootCurrent(ctx, h)
 }

@@ -39,6 +39,20 @@ func (e *enactment) stage() journal.Stage { return e.last.Stage }
 func (e *enactment) reason() string       { return e.last.Reason }
 func (e *enactment) bootID() string       { return e.last.BootID }
 
+// differences are what others have changed: before the change began, and while it was made or taken back.
+func (e *enactment) differences() []string { return united(e.begin.Differences, e.last.Differences) }
+
+// united are sentences without those that are said already.
+func united(parts ...[]string) []string {
+	var all []string
+	for _, sentence := range slices.Concat(parts...) {
+		if !slices.Contains(all, sentence) {
+			all = append(all, sentence)
+		}
+	}
+	return all
+}
+
 // history is what is in force on a host, and what is being changed.
 type history struct {
 	// inForce is nil where no plan is in force; current is nil where nothing is being changed.
@@ -264,6 +278,10 @@ func (g *Guard) reached(stage journal.Reached) error {
 func (g *Guard) fold() error {
 	h, err := g.load()
 	if err != nil {
+		return err
+	}
+	// What others have changed of the plan before says nothing of this one.
+	if err := g.removeFile(foreignFile); err != nil {
 		return err
 	}
 	switch {

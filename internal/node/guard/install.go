@@ -74,9 +74,22 @@ PathChanged=` + InboxFile + `
 WantedBy=multi-user.target
 `
 
+// inboxTimerUnit starts the same unit now and then: with nothing in the inbox, it looks at what others have changed.
+const inboxTimerUnit = `[Unit]
+Description=Look whether others have changed what the Low Latency Node Operator manages on this host
+Documentation=https://github.com/lowlatency-dev/lowlatency-operator/blob/main/docs/guard.md
+[Timer]
+OnActiveSec=1h
+OnUnitInactiveSec=1h
+RandomizedDelaySec=5min
+[Install]
+WantedBy=timers.target
+`
+
 const (
 	inboxService = "lowlatency-guard-inbox.service"
 	inboxPath    = "lowlatency-guard-inbox.path"
+	inboxTimer   = "lowlatency-guard-inbox.timer"
 )
 
 // install are the guard's own files on a host: the program, the units, and the links by which systemd starts them. Removed from the
@@ -84,7 +97,7 @@ const (
 func install(program []byte) []target {
 	executable := hostfile.State{Type: hostfile.Regular, Mode: 0o755, Content: program}
 	boot, trial := systemdFolder+"/lowlatency-guard.service", systemdFolder+"/lowlatency-guard-trial.service"
-	inbox, watch := path.Join(systemdFolder, inboxService), path.Join(systemdFolder, inboxPath)
+	inbox, watch, timer := path.Join(systemdFolder, inboxService), path.Join(systemdFolder, inboxPath), path.Join(systemdFolder, inboxTimer)
 	wants := func(target, unit string) string {
 		return path.Join(systemdFolder, target+".target.wants", path.Base(unit))
 	}
@@ -95,6 +108,8 @@ func install(program []byte) []target {
 		{path: trial, state: hostfile.File(trialUnit, 0o644)},
 		{path: inbox, state: hostfile.File(inboxUnit, 0o644)},
 		{path: watch, state: hostfile.File(inboxPathUnit, 0o644)},
+		{path: timer, state: hostfile.File(inboxTimerUnit, 0o644)},
+		{path: wants("timers", timer), state: hostfile.LinkTo(timer)},
 		{path: wants("multi-user", inbox), state: hostfile.LinkTo(inbox)},
 		{path: wants("multi-user", watch), state: hostfile.LinkTo(watch)},
 		{path: wants("multi-user", trial), state: hostfile.LinkTo(trial)},
@@ -132,7 +147,7 @@ func (g *Guard) Install(ctx context.Context, program []byte) error {
 
 // checkFormats refuses to work with what a newer guard has written.
 func (g *Guard) checkFormats() error {
-	for _, name := range []string{inForceFile, journalFile, trustFile, takenFile} {
+	for _, name := range []string{inForceFile, journalFile, foreignFile, trustFile, takenFile} {
 		file, err := g.disk.Read(name)
 		if err != nil {
 			return err
@@ -157,7 +172,7 @@ func (g *Guard) hasInstalled(program []byte) (bool, error) {
 
 // Watch has systemd look at the inbox from now on, and once now.
 func (g *Guard) Watch(ctx context.Context) error {
-	if err := g.machine.Tool(ctx, systemctl, "start", inboxPath); err != nil {
+	if err := g.machine.Tool(ctx, systemctl, "start", inboxPath, inboxTimer); err != nil {
 		return err
 	}
 	return g.machine.Tool(ctx, systemctl, "--no-block", "start", inboxService)
@@ -183,7 +198,7 @@ func (g *Guard) Installed() (bool, error) {
 // Uninstall takes the guard away, with the folders that only it has needed.
 func (g *Guard) Uninstall(ctx context.Context) error {
 	// A path that is watched no longer is no reason to stay.
-	_ = g.machine.Tool(ctx, systemctl, "--no-block", "stop", inboxPath)
+	_ = g.machine.Tool(ctx, systemctl, "--no-block", "stop", inboxPath, inboxTimer)
 	for _, t := range slices.Backward(install(nil)) {
 		if err := g.removeFile(t.path); err != nil {
 			return err

@@ -62,8 +62,17 @@ func (t *taken) knows(digest string) bool {
 }
 
 // Take reads the inbox, and carries out an instruction that is signed for this host and has a number above the last. Others
-// change nothing and are in the report. It can be called at any time, and again after it was interrupted anywhere.
+// change nothing and are in the report. Where nothing is to be done, it looks at what others have changed. It can be called at any
+// time, and again after it was interrupted anywhere.
 func (g *Guard) Take(ctx context.Context) (Next, error) {
+	next, err := g.take(ctx)
+	if next == Nothing {
+		g.noteForeign()
+	}
+	return next, err
+}
+
+func (g *Guard) take(ctx context.Context) (Next, error) {
 	trust, err := g.trust()
 	if err != nil || trust == nil {
 		return Nothing, err
@@ -228,7 +237,7 @@ func (g *Guard) resume(ctx context.Context, h *history) (Next, error) {
 	switch {
 	case h.current.stage() == journal.Armed && !h.rebooted():
 		return Reboot, nil
-	case h.current.stage() == journal.Written && h.onTrial():
+	case (h.current.stage() == journal.Written || h.current.stage() == journal.Verified && !h.rebooted()) && h.onTrial():
 		return Verify, nil
 	default:
 		return Nothing, nil

@@ -200,6 +200,7 @@ func TestWhatAHostCannotHave(t *testing.T) {
 	w.seen["/etc/lowlatency/irqbalance.env"] = hostfile.File("somebody's", 0o644)
 	w.give(signed(t, enact(3, otherTrading())))
 	want := instruction.Report{Phase: instruction.Refused, Number: 3, PlanHash: enact(3, nil).PlanHash, Reason: instruction.ReasonForeignChange, InForce: enact(2, nil).PlanHash}
+	want.Differences = []string{"/etc/lowlatency/irqbalance.env has another content than the guard has written"}
 	w.expect(want)
 }
 

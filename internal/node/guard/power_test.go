@@ -347,7 +347,11 @@ func TestForeignChangesStay(t *testing.T) {
 	if diff := cmp.Diff(before, w.manifest()); diff != "" {
 		t.Errorf("something was written (-before +after):\n%s", diff)
 	}
-	w.enact(nil)
+	if next, err := w.guard().Apply(context.Background(), wanted(nil)); next != guard.Reboot || err != nil {
+		t.Fatalf("Apply() = %v, %v", next, err)
+	}
+	w.listed(t, "during the removal", ours+" has another content than the guard has written")
+	w.settle(guard.Reboot, false)
 	if got := string(w.seen[ours].Content); got != "somebody else's" {
 		t.Errorf("the removal has left %q", got)
 	}

@@ -73,6 +73,13 @@ func (g *Guard) Report() (*instruction.Report, error) {
 		return nil, err
 	}
 	report := h.report(given)
+	if h.inForce != nil && !h.isChanging() {
+		noted, err := g.foreign()
+		if err != nil {
+			return nil, err
+		}
+		report.Differences = united(report.Differences, noted)
+	}
 	report.Key = trust.reported()
 	if report.Phase == instruction.Removed && (trust != nil || g.hasProgram()) {
 		report.Phase = instruction.Idle
@@ -172,7 +179,7 @@ func (h *history) progress() *instruction.Report {
 	if e == nil {
 		return &instruction.Report{Phase: instruction.Removed}
 	}
-	report := &instruction.Report{Phase: h.phase(), PlanHash: planHashOf(e), Differences: slices.Clone(e.last.Differences)}
+	report := &instruction.Report{Phase: h.phase(), PlanHash: planHashOf(e), Differences: e.differences()}
 	if e.begin.Instruction != nil {
 		report.Number = e.begin.Instruction.Number
 	}

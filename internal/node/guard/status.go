@@ -48,7 +48,7 @@ func (g *Guard) Status() (*Status, error) {
 	s := &Status{Key: trust.reported()}
 	if h.current != nil {
 		s.Changing, s.Stage, s.Reason = h.current.begin.Hash, h.current.stage(), h.current.told()
-		s.Differences = h.current.last.Differences
+		s.Differences = h.current.differences()
 	}
 	if h.inForce == nil {
 		return s, nil
@@ -59,8 +59,11 @@ func (g *Guard) Status() (*Status, error) {
 			s.Missing = append(s.Missing, argument)
 		}
 	}
-	_, differences, err := g.compare(h.inForce)
-	s.Differences = append(s.Differences, differences...)
+	if h.isChanging() {
+		return s, nil
+	}
+	differences, err := g.changedByOthers(h.inForce)
+	s.Differences = united(s.Differences, differences)
 	return s, err
 }
 
@@ -204,7 +207,7 @@ func (g *Guard) ownFolders() ([]string, error) {
 
 // removeState removes what is in the guard's folder. Whose instructions were taken goes late: until then the next start goes on.
 func (g *Guard) removeState() error {
-	for _, name := range []string{inForceFile, journalFile, InboxFile, trustFile, takenFile} {
+	for _, name := range []string{inForceFile, journalFile, foreignFile, InboxFile, trustFile, takenFile} {
 		if err := hostfile.RemoveLeftover(g.disk, name); err != nil {
 			return err
 		}

@@ -53,8 +53,12 @@ func (g *Guard) prepare(ctx context.Context, h *history, wanted Wanted) (*work, 
 		Number: h.number(), Hash: operation.Hash(operations), Operations: operations, Plan: wanted.Plan, BootID: h.bootID, DeadlineSeconds: wanted.DeadlineSeconds,
 		Instruction: wanted.Instruction,
 	}}
-	var err error
-	if w.targets, err = g.differing(h, operations); err != nil {
+	ours, foreign, err := g.mayChange(h, operations)
+	if err != nil {
+		return nil, err
+	}
+	w.begin.Differences = foreign
+	if w.targets, err = g.differing(ours, operations); err != nil {
 		return nil, err
 	}
 	w.live = g.liveSettings(h, operations)
@@ -70,6 +74,22 @@ func (g *Guard) prepare(ctx context.Context, h *history, wanted Wanted) (*work, 
 		err = g.prepareTrial(w, change)
 	}
 	return w, err
+}
+
+// mayChange returns which changes that are in force are nobody else's, and what others have made of the rest: that is an error unless the
+// host is to be as it was before, when it is left as it is.
+func (g *Guard) mayChange(h *history, operations []operation.Operation) (ours []journal.Change, foreign []string, err error) {
+	ours, foreign, err = g.compare(h.inForce)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(foreign) > 0 && len(operations) > 0 {
+		return nil, nil, &ForeignError{Differences: foreign}
+	}
+	for _, difference := range foreign {
+		g.tell("Left as it is: " + difference)
+	}
+	return ours, foreign, nil
 }
 
 // prepareTrial finds out how arguments are tried.
@@ -98,8 +118,8 @@ func withArguments(err error, change bootloader.Arguments) error {
 }
 
 // differing are the targets that are not as they are to be.
-func (g *Guard) differing(h *history, operations []operation.Operation) ([]target, error) {
-	all, err := g.targets(h, operations)
+func (g *Guard) differing(ours []journal.Change, operations []operation.Operation) ([]target, error) {
+	all, err := g.targets(ours, operations)
 	if err != nil {
 		return nil, err
 	}
@@ -162,21 +182,10 @@ func needsBoot(t target) bool {
 	return false
 }
 
-// targets are the files of the operations, and what was before at the paths that they leave. Others' changes of files that
-// are in force are an error; when the host is to be as it was before, they are left out.
-func (g *Guard) targets(h *history, operations []operation.Operation) ([]target, error) {
+// targets are the files of the operations, and what was before at the paths of ours that they leave.
+func (g *Guard) targets(ours []journal.Change, operations []operation.Operation) ([]target, error) {
 	wanted := files(operations)
 	var left []target
-	ours, differences, err := g.compare(h.inForce)
-	if err != nil {
-		return nil, err
-	}
-	if len(differences) > 0 && len(operations) > 0 {
-		return nil, &ForeignError{Differences: differences}
-	}
-	for _, d := range differences {
-		g.tell("Left as it is: " + d)
-	}
 	for _, c := range ours {
 		if _, stays := wanted[c.Path]; !stays && !keptUntilVerified(c) {
 			left = append(left, target{path: c.Path, state: c.Before})

@@ -6,8 +6,10 @@
 package bootloader
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -59,6 +61,8 @@ type Loader interface {
 	// Generate makes what the boot loader reads of what is on the disk now, checks it, and returns it. The arguments must be
 	// in the line of the default entry, and no others of ours.
 	Generate(ctx context.Context, change Arguments) ([]Write, error)
+	// Marked are the files with arguments of ours: those that the boot loader reads, and those of which others make them.
+	Marked() ([]string, error)
 	// Leftovers are files that are there while Generate runs, and afterwards only when it was interrupted.
 	Leftovers() []string
 }
@@ -118,6 +122,46 @@ func initialDiskReboots(h Host) ([]string, error) {
 // repeatable parameters may be given twice: the last one counts, or each adds something.
 func repeatable(parameter string) bool {
 	return slices.Contains([]string{"console", "panic", operation.MarkerParameter}, parameter)
+}
+
+// Foreign are those of the arguments that we have added which a command line has although they were taken away. Others may have had those
+// that can be given twice there before us.
+func Foreign(line, added []string) []string {
+	var foreign []string
+	for _, argument := range added {
+		if slices.Contains(line, argument) && (!repeatable(parameterOf(argument)) || argument == operation.MarkerOf(added)) {
+			foreign = append(foreign, argument)
+		}
+	}
+	return foreign
+}
+
+// HasMarker reports whether a text has a line of arguments of ours in it.
+func HasMarker(text []byte) bool { return bytes.Contains(text, []byte(operation.MarkerParameter+"=")) }
+
+// marked are those of the files that have a marker of ours.
+func marked(h Host, names ...string) ([]string, error) {
+	var found []string
+	for _, name := range names {
+		file, err := h.Read(name)
+		if err != nil {
+			return nil, err
+		}
+		if file.Type == hostfile.Regular && HasMarker(file.Content) {
+			found = append(found, name)
+		}
+	}
+	return found, nil
+}
+
+// within are the paths of all that is in a folder.
+func within(h Host, folder string) ([]string, error) {
+	names, err := h.Names(folder)
+	paths := make([]string, 0, len(names))
+	for _, name := range names {
+		paths = append(paths, path.Join(folder, name))
+	}
+	return paths, err
 }
 
 // change returns a line of arguments with the change made. What others have put there stays, where it is. It is an error

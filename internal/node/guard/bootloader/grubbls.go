@@ -51,6 +51,15 @@ func (b bls) Name() string { return "GRUB" }
 // Leftovers are none: the entries are written by the guard alone.
 func (b bls) Leftovers() []string { return nil }
 
+// Marked looks at all entries, also at those for rescue: whoever makes one takes the arguments of new kernels for it.
+func (b bls) Marked() ([]string, error) {
+	names, err := within(b.host, blsFolder)
+	if err != nil {
+		return nil, err
+	}
+	return marked(b.host, append(names, b.path, newKernels)...)
+}
+
 // Trial is a copy of the default entry with other arguments.
 func (b bls) Trial(change Arguments) ([]Write, error) {
 	if err := b.checkFallback(change); err != nil {

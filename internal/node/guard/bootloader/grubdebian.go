@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -25,6 +26,8 @@ const (
 	grubDefaults  = "/etc/default/grub"
 	// grubArguments is read last, so that it adds to what all other files have set.
 	grubArguments = "/etc/default/grub.d/zz-lowlatency.cfg"
+	// argumentsComment is its first line.
+	argumentsComment = "# Written by the Low Latency Node Operator; lowlatency-guard revert removes it.\n"
 	// trialEntry identifies our entry.
 	trialEntry = "lowlatency-trial"
 )
@@ -129,11 +132,39 @@ func (d debian) resolved(content []byte) (grubConfig, error) {
 // Permanent is the file that adds the arguments whenever grub.cfg is made.
 func (d debian) Permanent(add []string) ([]Write, error) {
 	if len(add) == 0 {
-		return []Write{{Path: grubArguments}}, nil
+		return d.withoutArguments()
 	}
-	content := "# Written by the Low Latency Node Operator; lowlatency-guard revert removes it.\n" +
+	content := argumentsComment +
 		`GRUB_CMDLINE_LINUX_DEFAULT="$GRUB_CMDLINE_LINUX_DEFAULT ` + strings.Join(add, " ") + "\"\n"
 	return []Write{{Path: grubArguments, State: hostfile.File(content, 0o644)}}, nil
+}
+
+// withoutArguments is that file without our lines: what others have added stays.
+func (d debian) withoutArguments() ([]Write, error) {
+	now, err := d.host.Read(grubArguments)
+	if err != nil {
+		return nil, err
+	}
+	var left strings.Builder
+	for line := range strings.Lines(string(now.Content)) {
+		if line != argumentsComment && !HasMarker([]byte(line)) {
+			left.WriteString(line)
+		}
+	}
+	if now.Type != hostfile.Regular || strings.TrimSpace(left.String()) == "" {
+		return []Write{{Path: grubArguments}}, nil
+	}
+	now.Content = []byte(left.String())
+	return []Write{{Path: grubArguments, State: now}}, nil
+}
+
+// Marked looks at what GRUB reads, and at what grub-mkconfig makes it of.
+func (d debian) Marked() ([]string, error) {
+	names, err := within(d.host, path.Dir(grubArguments))
+	if err != nil {
+		return nil, err
+	}
+	return marked(d.host, append([]string{grubConfigFile, grubCustomFile, grubDefaults}, names...)...)
 }
 
 // Leftovers are what grub-mkconfig was writing: it writes beside the file that it is told, and renames that (util/grub-mkconfig.in).

@@ -94,6 +94,25 @@ func (s entries) Name() string { return "systemd-boot" }
 // Leftovers are none: the entries are written by the guard alone.
 func (s entries) Leftovers() []string { return nil }
 
+// Marked looks at the entries of this installation, also at those for rescue.
+func (s entries) Marked() ([]string, error) {
+	m, err := s.menu()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range m.entries {
+		installed, err := s.isInstalled(e)
+		if err != nil {
+			return nil, err
+		}
+		if installed {
+			names = append(names, e.path)
+		}
+	}
+	return marked(s.host, append(names, newKernels)...)
+}
+
 // Permanent is nothing: the entries are what people and tools write to.
 func (s entries) Permanent([]string) ([]Write, error) { return nil, nil }
 
@@ -192,14 +211,20 @@ func (s entries) checkStart(e menuEntry) error {
 	}
 }
 
-// isOwn reports whether an entry starts this installation.
+// isOwn reports whether an entry starts this installation, and is none for rescue.
 func (s entries) isOwn(e menuEntry) (bool, error) {
+	installed, err := s.isInstalled(e)
+	return installed && !strings.Contains(e.id, rescue), err
+}
+
+// isInstalled reports whether an entry belongs to this installation.
+func (s entries) isInstalled(e menuEntry) (bool, error) {
 	file, err := s.host.Read("/etc/machine-id")
 	if err != nil {
 		return false, err
 	}
 	id := e.keys["machine-id"]
-	return (id == "" || id == strings.TrimSpace(string(file.Content))) && !strings.Contains(e.id, rescue), nil
+	return id == "" || id == strings.TrimSpace(string(file.Content)), nil
 }
 
 // Generate changes the arguments of each entry of this installation, and of the kernels that will be installed. What is changed

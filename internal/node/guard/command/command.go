@@ -262,7 +262,7 @@ func (s *session) leaveIfUnused(ctx context.Context, g *guard.Guard) error {
 	if !installed {
 		return g.Forget()
 	}
-	s.say("The host is as it was before; the guard goes, too.")
+	s.say("Nothing is in force: the guard leaves the host.")
 	if err := g.Forget(); err != nil {
 		return err
 	}

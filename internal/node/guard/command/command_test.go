@@ -44,6 +44,11 @@ func (q quietMachine) Unit(_ context.Context, name string) (*kubelet.Unit, error
 	return q.kubelet.Unit(name), nil
 }
 
+// Set leaves no part of a longer value, as no file of the kernel does.
+func (q quietMachine) Set(name, value string) error {
+	return os.WriteFile(filepath.Join(q.Root, name), []byte(value), 0o644)
+}
+
 func (q quietMachine) Health(context.Context, string) error { return q.kubelet.Health() }
 
 func (q quietMachine) Tool(_ context.Context, program string, arguments ...string) error {
@@ -94,6 +99,8 @@ type tree struct {
 	isFull bool
 	// kubelet is nil on a host without one.
 	kubelet *kubeletservice.Service
+	// pause is called in the place of a pause; nil for none.
+	pause func(long time.Duration)
 }
 
 func newHost(t *testing.T) *tree {
@@ -172,6 +179,9 @@ func (h *tree) session(answer string, out *bytes.Buffer) *session {
 	if h.kubelet != nil {
 		s.now, s.pause = h.kubelet.Now, func(_ context.Context, long time.Duration) error { h.kubelet.Pass(long); return nil }
 	}
+	if h.pause != nil {
+		s.pause = func(_ context.Context, long time.Duration) error { h.pause(long); return nil }
+	}
 	return s
 }
 
@@ -238,7 +248,7 @@ Verified, and kept.
 	h.write("etc/lowlatency/a", "y")
 	h.denies("Changed by others: /etc/lowlatency/a has another content")
 	h.write("etc/lowlatency/a", "x")
-	h.says("yes\n", "The host is as it was before; the guard goes, too.", "revert")
+	h.says("yes\n", "The host is as it was before.\nVerified, and kept.\nNothing is in force: the guard leaves the host.\n", "revert")
 	if diff := cmp.Diff(before, h.files()); diff != "" {
 		t.Errorf("the host before and after (-before +after):\n%s", diff)
 	}
@@ -394,6 +404,53 @@ func TestTake(t *testing.T) {
 	if diff := cmp.Diff(before, h.files(), cmpopts.IgnoreSliceElements(func(name string) bool { return name == "/var/lib/lowlatency" })); diff != "" {
 		t.Errorf("the host before and after (-before +after):\n%s", diff)
 	}
+}
+
+// TestAgentsHearWhatIsNotAsBefore of a host that is given back at once: the report has it for longer than an agent lets pass between two
+// looks.
+func TestAgentsHearWhatIsNotAsBefore(t *testing.T) {
+	h := newHost(t)
+	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize))
+	g := h.instructed(key)
+	i := instruction.Instruction{
+		Node: "worker-1", NodeUID: "uid-1", PlanHash: "17304b9f96e3aaaa", Number: 1, Action: instruction.Enact, Reboot: instruction.RebootForbidden,
+		Attempt: instruction.FirstAttempt, DeadlineSeconds: 60, Operations: []operation.Operation{operation.PutFile("/etc/lowlatency/a", 0o644, "x")},
+	}
+	h.give(g, key, i)
+	h.says("", "Verified, and kept", "take")
+	h.write("etc/lowlatency/a", "theirs")
+	heard, paused := [][]string{}, time.Duration(0)
+	h.pause = func(long time.Duration) {
+		report, err := g.Report()
+		if err != nil || report.Phase != instruction.Verifying || report.Number != 2 {
+			t.Errorf("Report() = %+v, %v", report, err)
+		}
+		heard, paused = append(heard, report.Differences), paused+long
+	}
+	i.Number, i.Action, i.Operations, i.PlanHash = 2, instruction.Remove, nil, ""
+	h.give(g, key, i)
+	h.says("", "Not as before: /etc/lowlatency/a has another content than the guard has written\n", "take")
+	want := [][]string{{"/etc/lowlatency/a has another content than the guard has written", "/etc/lowlatency holds files of others, so the folder stays"}}
+	if diff := cmp.Diff(want, heard); diff != "" || paused < 33*time.Second {
+		t.Errorf("heard for %s (-want +got):\n%s", paused, diff)
+	}
+	if report, err := g.Report(); err != nil || report.Phase != instruction.Removed {
+		t.Errorf("Report() = %+v, %v", report, err)
+	}
+	h.holds("etc/lowlatency/a", "theirs")
+}
+
+// TestRevertNames what others have changed, and no agent is waited for.
+func TestRevertNames(t *testing.T) {
+	h := newHost(t)
+	h.says("", "Verified, and kept", "apply", "--yes", h.file(operations))
+	h.write("etc/lowlatency/a", "theirs")
+	h.pause = func(long time.Duration) { t.Errorf("a pause of %s", long) }
+	out := h.says("", "Left as it is: /etc/lowlatency/a has another content than the guard has written\n", "revert", "--yes")
+	if strings.Contains(out, "as it was before.") || !strings.Contains(out, "Not as before: /etc/lowlatency holds files of others, so the folder stays\n") {
+		t.Errorf("revert says %q", out)
+	}
+	h.holds("etc/lowlatency/a", "theirs")
 }
 
 // remember writes down what the guard has done before.

@@ -30,6 +30,8 @@ const (
 	liveDeadline = time.Minute
 	// kubeletDeadline is added where the kubelet was started again for it: it has two minutes, and one more to prove itself.
 	kubeletDeadline = 3 * time.Minute
+	// hearing is longer than agents let pass between two looks at what the guard says, 30 s unless somebody has chosen another time.
+	hearing = 45 * time.Second
 )
 
 func (s *session) trialCommand() *cobra.Command {
@@ -144,7 +146,7 @@ func (s *session) decide(ctx context.Context, g *guard.Guard, m Machine, onTrial
 	switch {
 	case len(problems) == 0:
 		s.watch = nil
-		if err := g.Keep(ctx); err != nil {
+		if err := s.keep(ctx, g); err != nil {
 			return true, err
 		}
 		s.say("Verified, and kept.")
@@ -155,6 +157,24 @@ func (s *session) decide(ctx context.Context, g *guard.Guard, m Machine, onTrial
 		s.await(sorted(problems))
 		return false, nil
 	}
+}
+
+// keep makes what was verified permanent. Of a host that is given back and not as before, the agent of the node has time to read what the
+// guard then forgets.
+func (s *session) keep(ctx context.Context, g *guard.Guard) error {
+	if err := g.MakePermanent(ctx); err != nil {
+		return err
+	}
+	isToBeHeard, err := g.IsToBeHeard()
+	if err != nil {
+		return err
+	}
+	if isToBeHeard {
+		if err := s.pause(ctx, hearing); err != nil {
+			return err
+		}
+	}
+	return g.Complete()
 }
 
 // notInTime begins what is said of a host whose time is over.

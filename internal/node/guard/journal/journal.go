@@ -66,6 +66,9 @@ type Begin struct {
 	Instruction *Instruction `json:"instruction,omitempty"`
 	// Kubelet is how the kubelet was before; nil where there is none, and where the change is none of its business.
 	Kubelet *Kubelet `json:"kubelet,omitempty"`
+	// Differences are what others had changed of what was in force, where the host is to be as it was before all plans: it stays as they
+	// have made it.
+	Differences []string `json:"differences,omitempty"`
 }
 
 // Kubelet is how the kubelet of a host was before a change.
@@ -121,7 +124,8 @@ type Reached struct {
 	// Cause and Reason say why a change is taken back: for programs, and for people.
 	Cause  instruction.Reason `json:"cause,omitempty"`
 	Reason string             `json:"reason,omitempty"`
-	// Differences are what others have changed, and what was left as they did.
+	// Differences are what others have changed, and what was left as they did. Where a host is given back, they are all that is not as it
+	// was before all plans.
 	Differences []string `json:"differences,omitempty"`
 	// Kubelet is what was found of one that was started again with what was there before; empty while nobody knows.
 	Kubelet Restored `json:"kubelet,omitempty"`

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -51,6 +52,9 @@ const (
 	patience  = 5 * time.Minute
 	pause     = 100 * time.Millisecond
 )
+
+// foreignChange is what the guard of a node finds when it gives its host back.
+const foreignChange = "/etc/sysctl.d/99-lowlatency.conf has another content than the guard has written"
 
 // machine is one host with a guard and an agent that are played: the guard opens what the operator has signed, and goes a phase
 // further each time that somebody looks.
@@ -209,6 +213,9 @@ func (f *fleet) guard(m *machine, node *corev1.Node) {
 		set(v1alpha1.EnactmentArmed)
 	case v1alpha1.EnactmentArmed:
 		f.reboot(m)
+		if m.opened.Action == instruction.Remove && m.name == "n1" {
+			m.report.Differences = []string{foreignChange}
+		}
 		set(v1alpha1.EnactmentVerifying)
 	case v1alpha1.EnactmentVerifying:
 		f.settle(m, set)
@@ -439,6 +446,7 @@ func TestRollout(t *testing.T) {
 	if f.most != 1 {
 		t.Errorf("%d nodes were cordoned at once", f.most)
 	}
+	f.until("an event of the Node outlives its report", f.announced)
 	node := &corev1.Node{}
 	check(t, f.client.Get(t.Context(), client.ObjectKey{Name: "n1"}, node))
 	for key := range node.Labels {
@@ -446,6 +454,22 @@ func TestRollout(t *testing.T) {
 			t.Errorf("label %s is left", key)
 		}
 	}
+}
+
+// announced says what is wrong with the events about what others have changed: the one that there is to be names it.
+func (f *fleet) announced() string {
+	all := &eventsv1.EventList{}
+	check(f.t, f.client.List(f.t.Context(), all))
+	var told []string
+	for i := range all.Items {
+		if e := &all.Items[i]; e.Reason == "HostDiffers" {
+			told = append(told, fmt.Sprintf("%s %s %s: %s", e.Regarding.Kind, e.Regarding.Name, e.Type, e.Note))
+		}
+	}
+	if want := []string{"Node n1 Warning: " + foreignChange}; !slices.Equal(told, want) {
+		return fmt.Sprintf("the events are %q, want %q", told, want)
+	}
+	return ""
 }
 
 // notAdmitted: no node is touched while the pod that hands instructions over is not admitted, and the profile says so.
