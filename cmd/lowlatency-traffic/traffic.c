@@ -724,7 +724,11 @@ static int64_t ping(struct end *e, size_t bytes, uint64_t sequence, struct count
 			c->lost++;
 			if (++c->lost_in_a_row < LOST_IN_A_ROW && !control_speaks(e))
 				return TOO_LATE;
-			finish(c->answered ? "Vanished" : "Silent", "%" PRIu64 " messages of %zu bytes one after the other had no answer", c->lost_in_a_row, bytes);
+			char hint[LINE] = "";
+			if (*opt_frames)
+				snprintf(hint, sizeof hint, "; has each NIC a rule by which the datagrams to its port go to its queue, as those to port %u to queue %u of %s here?",
+				         (unsigned)ntohs(device.own.port), device.queue, device.interface);
+			finish(c->answered ? "Vanished" : "Silent", "%" PRIu64 " messages of %zu bytes one after the other had no answer%s", c->lost_in_a_row, bytes, hint);
 		}
 		if (got < 0)
 			finish("Vanished", "a message of %zu bytes: %s", bytes, got == TOO_LATE ? "no answer came" : strerror(errno));

@@ -93,16 +93,20 @@ func (w *World) poolOf(end *v1alpha1.TestEnd) (*v1alpha1.BypassNICPool, string) 
 
 // poolMissing says which pool of the test cannot be used; "" when all can.
 func (w *World) poolMissing() string {
-	traffic := qualification.ParametersOf(&w.Test.Spec).Traffic
+	parameters := qualification.ParametersOf(&w.Test.Spec)
+	traffic := parameters.Traffic
 	if traffic == nil {
 		return ""
 	}
-	for _, end := range []*v1alpha1.TestEnd{&traffic.Server.TestEnd, &traffic.Client} {
-		if _, why := w.poolOf(end); why != "" {
-			return why
-		}
+	server, why := w.poolOf(&traffic.Server.TestEnd)
+	if why != "" {
+		return why
 	}
-	return ""
+	client, why := w.poolOf(&traffic.Client)
+	if why != "" {
+		return why
+	}
+	return framesMissing(&parameters, server, client)
 }
 
 // followServer looks after the server of a node that is measured, and makes the Job of the client when it is ready. It reports whether
@@ -379,7 +383,7 @@ func (w *World) trafficJob(on *candidate, end *v1alpha1.TestEnd, name string, se
 			resources[corev1.ResourceHugePagesPrefix+sizeOfAllHugepages] = *resource.NewQuantity(int64(pages*hugepageMebibytes)<<20, resource.BinarySI)
 		}
 	}
-	job := w.job(on, name, seconds, w.container(w.TrafficImage, resources, slices.Concat(args, []string{
+	job := w.job(on, name, seconds, w.container(w.TrafficImage, resources, slices.Concat(args, frameArgs(pool, end), []string{
 		fmt.Sprintf("--own=%d", cpus), "--record=" + RecordFile,
 	})))
 	if networks := networksOf(pool, end); networks != "" {
