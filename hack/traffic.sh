@@ -7,12 +7,13 @@
 #
 #   hack/traffic.sh [release|sanitized]
 #
-# Only gcc and the C library's headers are needed (Debian: gcc libc6-dev). Every warning is an error, and gcc's static analysis has none.
+# Only gcc and the headers of the C library and of Linux are needed (Debian: gcc libc6-dev). Every warning is an error, and gcc's static analysis has none.
 # "sanitized" is for the tests: it ends at the first use of memory or arithmetic that C does not define. The path holds the checksum of source and
 # flags, so that an old program is never taken for a new one.
 set -euo pipefail
 
-source=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/cmd/lowlatency-traffic/traffic.c
+folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/cmd/lowlatency-traffic
+sources=("$folder/traffic.c" "$folder/frames.c")
 cache=${LOWLATENCY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/lowlatency-operator}
 flags=(-std=c11 -Wall -Wextra -Wpedantic -Werror -Wshadow -Wconversion -Wformat=2 -Wstrict-prototypes -Wmissing-declarations -Wvla)
 case ${1:-release} in
@@ -29,13 +30,13 @@ command -v "$compiler" >/dev/null || {
   printf 'traffic: %s is missing: install Debian'\''s gcc and libc6-dev\n' "$compiler" >&2
   exit 1
 }
-sum=$({ "$compiler" --version && printf '%s\n' "${flags[@]}" && cat "$source"; } | sha256sum | cut -c1-16)
+sum=$({ "$compiler" --version && printf '%s\n' "${flags[@]}" && cat "${sources[@]}" "$folder/frames.h"; } | sha256sum | cut -c1-16)
 program=$cache/bin/lowlatency-traffic-$sum/lowlatency-traffic
 if [ ! -x "$program" ]; then
   mkdir -p "$(dirname "$program")"
   staging=$(mktemp "$program.XXXXXX")
   trap 'rm -f "$staging"' EXIT
-  "$compiler" "${flags[@]}" -o "$staging" "$source"
+  "$compiler" "${flags[@]}" -o "$staging" "${sources[@]}"
   chmod 755 "$staging"
   mv "$staging" "$program"
 fi

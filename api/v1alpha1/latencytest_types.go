@@ -347,7 +347,8 @@ type TestEnd struct {
 	BypassNICPool string `json:"bypassNICPool,omitempty"`
 
 	// address is the IPv4 address of the interface in the network of the pool, with the length of its prefix, such as
-	// 192.0.2.31/24. A pool whose addresses are Static needs it. A test with an address measures one node at a time. When omitted, the address is what the network gives.
+	// 192.0.2.31/24. A pool whose addresses are Static needs it. With stack AFXDP it is what messages carry from a NIC that has no address. A
+	// test with an address measures one node at a time. When omitted, the address is what the network gives, or the NIC has.
 	// +kubebuilder:validation:MinLength=9
 	// +kubebuilder:validation:MaxLength=18
 	// +kubebuilder:validation:XValidation:rule="self.matches('^((25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])[.]){3}(25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])/(3[0-2]|[12]?[0-9])$')",message="an address is one of IPv4 with the length of its prefix, such as 192.0.2.31/24."

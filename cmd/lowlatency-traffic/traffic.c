@@ -6,11 +6,13 @@
  * network stacks such as Onload take the place of that library's functions. It takes times and prints them; what they mean is said by
  * kubectl-lowlatency, which starts it, and documented in docs/latency.md.
  *
- *   lowlatency-traffic server port=N [address=A] [cpu=N] [buffer=BYTES]
+ *   lowlatency-traffic server port=N [address=A] [cpu=N] [buffer=BYTES] [frames=... sockets=FOLDER]
  *   lowlatency-traffic client host=A port=N transport=TCP|UDP|Multicast [group=A] [spin=1] [cpu=N] sizes=1,64,... [rates=1000,... ...]
+ *                             [frames=... sockets=FOLDER]
  *
  * With sizes, one message is under way at a time. With rates, messages of the last size leave on a schedule whatever comes back.
- * A connection of TCP carries questions as lines; messages have a socket of their own.
+ * A connection of TCP carries questions as lines; messages have a socket of their own. With frames=INTERFACE:QUEUE:MAC:IPv4:PORT at both ends
+ * that is one of AF_XDP, which the device plugin hands over below FOLDER (frames.h); each end then tells the other what its frames carry.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -34,7 +36,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PROGRAM "lowlatency-traffic 2"
+#include "frames.h"
+
+#define PROGRAM "lowlatency-traffic 3"
 
 enum {
 	LARGEST = 65536,          /* bytes of a message */
@@ -54,6 +58,7 @@ static int64_t opt_port, opt_cpu = -1, opt_spin, opt_timeout = 200, opt_warm_pin
 static int64_t opt_buffer, opt_stream_ms = 2000, opt_answers = 20000, opt_probes;
 static int64_t opt_min_ms = 1000, opt_max_ms = 3000, opt_max_pings = 1000000;
 static const char *opt_host = "", *opt_address = "0.0.0.0", *opt_transport = "TCP", *opt_group = "-", *opt_sizes = "", *opt_rates = "";
+static const char *opt_frames = "", *opt_sockets = "";
 static const struct {
 	const char *name;
 	int64_t *number;
@@ -63,7 +68,7 @@ static const struct {
 	{"warm-pings", &opt_warm_pings, NULL}, {"warm-ms", &opt_warm_ms, NULL}, {"batch", &opt_batch, NULL}, {"min-ms", &opt_min_ms, NULL},
 	{"max-ms", &opt_max_ms, NULL}, {"max-pings", &opt_max_pings, NULL}, {"host", NULL, &opt_host}, {"address", NULL, &opt_address},
 	{"buffer", &opt_buffer, NULL}, {"stream-ms", &opt_stream_ms, NULL}, {"answers", &opt_answers, NULL}, {"probes", &opt_probes, NULL}, {"rates", NULL, &opt_rates},
-	{"transport", NULL, &opt_transport}, {"group", NULL, &opt_group}, {"sizes", NULL, &opt_sizes},
+	{"transport", NULL, &opt_transport}, {"group", NULL, &opt_group}, {"sizes", NULL, &opt_sizes}, {"frames", NULL, &opt_frames}, {"sockets", NULL, &opt_sockets},
 };
 
 /* One end of a measurement. */
@@ -76,6 +81,9 @@ struct end {
 	char line[LINE];              /* what came on the control connection, and was not read yet */
 	size_t held, filled;          /* bytes of line; bytes of a message of a stream that came so far */
 	uint64_t messages;            /* sent and received */
+	/* How a datagram is taken into in and given to target, by sockets or as frames. Without wait, EAGAIN and ENOBUFS say that it would take a while. */
+	ssize_t (*take_datagram)(struct end *e, int data, bool wait, struct sockaddr_in *from);
+	bool (*give_datagram)(struct end *e, int data, bool wait, const void *message, size_t bytes);
 	unsigned char in[LARGEST], out[LARGEST];
 };
 
@@ -200,15 +208,38 @@ static struct numbers numbers_of(const struct end *e)
 	                        .faults = (uint64_t)used.ru_minflt + (uint64_t)used.ru_majflt};
 }
 
+static ssize_t take_by_socket(struct end *e, int data, bool wait, struct sockaddr_in *from)
+{
+	socklen_t length = sizeof *from;
+	return recvfrom(data, e->in, sizeof e->in, wait ? 0 : MSG_DONTWAIT, (struct sockaddr *)from, &length);
+}
+
+static bool give_by_socket(struct end *e, int data, bool wait, const void *message, size_t bytes)
+{
+	return sendto(data, message, bytes, (wait ? 0 : MSG_DONTWAIT) | MSG_NOSIGNAL, (struct sockaddr *)&e->target, sizeof e->target) == (ssize_t)bytes;
+}
+
+/* take_frame takes a datagram of a frame, which is that of the peer or none. */
+static ssize_t take_frame(struct end *e, int data, bool wait, struct sockaddr_in *from)
+{
+	(void)data;
+	*from = (struct sockaddr_in){.sin_addr = e->peer.sin_addr, .sin_port = e->target.sin_port};
+	return frames_receive(e->in, sizeof e->in, wait ? e->timeout_ms : 0);
+}
+
+static bool give_frame(struct end *e, int data, bool wait, const void *message, size_t bytes)
+{
+	(void)e, (void)data;
+	return frames_send(message, bytes, wait ? (int)CONTROL_PATIENCE * 1000 : 0);
+}
+
 /* take receives a message of a stream, of this many bytes, or a datagram, into e->in; the result is its size, -1, or TOO_LATE. */
 static int64_t take(struct end *e, size_t bytes, int64_t patience)
 {
 	int64_t deadline = 0; /* the clock is read when nothing has come for a while */
 	for (unsigned looks = 1;; looks++) {
 		struct sockaddr_in from = {0};
-		socklen_t length = sizeof from;
-		ssize_t n = e->stream ? recv(e->data, e->in + e->filled, bytes - e->filled, e->spin ? MSG_DONTWAIT : 0)
-		                      : recvfrom(e->data, e->in, sizeof e->in, e->spin ? MSG_DONTWAIT : 0, (struct sockaddr *)&from, &length);
+		ssize_t n = e->stream ? recv(e->data, e->in + e->filled, bytes - e->filled, e->spin ? MSG_DONTWAIT : 0) : e->take_datagram(e, e->data, !e->spin, &from);
 		if (n == 0 && e->stream)
 			return errno = ECONNRESET, -1;
 		if (n >= 0 && e->stream) {
@@ -239,7 +270,7 @@ static bool give(struct end *e, const void *message, size_t bytes)
 {
 	e->messages++;
 	if (!e->stream)
-		return sendto(e->data, message, bytes, MSG_NOSIGNAL, (struct sockaddr *)&e->target, sizeof e->target) == (ssize_t)bytes;
+		return e->give_datagram(e, e->data, true, message, bytes);
 	for (size_t sent = 0; sent < bytes;) {
 		ssize_t n = send(e->data, (const char *)message + sent, bytes - sent, MSG_NOSIGNAL);
 		if (n < 0 && errno != EINTR)
@@ -436,11 +467,48 @@ static bool answer(struct end *e, const char *line)
 	return false;
 }
 
+/* The device of frames, where the option names one. */
+static struct frames_device device;
+
+/* open_frames opens the socket of frames, if there is to be one. */
+static const char *open_frames(void)
+{
+	if (!*opt_frames)
+		return NULL;
+	return frames_device_of(opt_frames, &device) ? frames_open(opt_sockets, &device) : "frames= is not INTERFACE:QUEUE:MAC:IPv4:PORT";
+}
+
+/* use_frames goes on with frames from and to a peer that was read from a line; false when it is none. */
+static bool use_frames(struct end *e, const char *mac, const char *ip, unsigned port, unsigned session)
+{
+	struct frames_end peer;
+	if (!frames_end_of(mac, ip, port, &peer) || session > UINT16_MAX)
+		return false;
+	e->take_datagram = take_frame;
+	e->give_datagram = give_frame;
+	e->target.sin_port = peer.port;
+	frames_meet(&peer, (uint16_t)session);
+	return true;
+}
+
+/* meet_frames learns what the frames of the client carry, and tells it those of this end. */
+static bool meet_frames(struct end *e)
+{
+	char line[LINE], own[END_TEXT], mac[32], ip[32], rest;
+	unsigned port, session;
+	if (!hear(e, line, CONTROL_PATIENCE) || sscanf(line, "frames %31s %31s %5u %5u%c", mac, ip, &port, &session, &rest) != 4 || !use_frames(e, mac, ip, port, session))
+		return say(e, "error the client does not say what its frames carry\n"), false;
+	frames_words(&device.own, own);
+	if (strncmp(own, mac, strlen(mac)) == 0)
+		return say(e, "error both ends have the NIC %s: a switch sends no frame back to where it came from\n", mac), false;
+	return say(e, "frames %s\nopen\n", own);
+}
+
 /* introduce tells the other end about this host. */
 static bool introduce(struct end *e, int port)
 {
 	extern char **environ;
-	static const char *const of_stacks[] = {"LD_PRELOAD=", "EF_", "ZF_", "VMA_", "XLIO_", "TP_"};
+	static const char *const of_stacks[] = {"LD_PRELOAD=", "EF_", "ZF_", "VMA_", "XLIO_", "TP_", "AFXDP_"};
 	struct utsname host;
 	uname(&host);
 	if (!say(e, "ok %d %" PRId64 " %s %s\n", port, opt_cpu, host.nodename, host.release))
@@ -459,6 +527,12 @@ static bool open_data(struct end *e, const char *transport, const char *waiting,
 	struct in_addr local = local_of(e->control).sin_addr, everywhere = {0};
 	e->stream = strcmp(transport, "TCP") == 0;
 	e->spin = strcmp(waiting, "Spin") == 0;
+	e->take_datagram = take_by_socket;
+	e->give_datagram = give_by_socket;
+	if (strcmp(transport, "Frames") == 0 && !*opt_frames)
+		return say(e, "error the server has no socket of AF_XDP, and the client has one: both ends need one\n"), false;
+	if (strcmp(transport, "Frames") == 0)
+		return introduce(e, ntohs(device.own.port)) && meet_frames(e);
 	if (strcmp(transport, "Multicast") == 0 && (inet_pton(AF_INET, group, &e->group) != 1 || !IN_MULTICAST(ntohl(e->group.s_addr))))
 		return say(e, "error %.100s is no group of multicast\n", group), false;
 	int listener = open_socket(e->stream, e->group.s_addr ? everywhere : local, 0);
@@ -487,7 +561,7 @@ static void serve_one(struct end *e)
 	int on = 1;
 	setsockopt(e->control, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 	if (!hear(e, line, CONTROL_PATIENCE) || sscanf(line, PROGRAM " %15s %15s %63s%c", transport, waiting, group, &rest) != 3) {
-		say(e, "error this is the server of " PROGRAM "\n");
+		say(e, "error this is the server of " PROGRAM ", and both ends have to be of one release\n");
 		fprintf(stderr, "%s is no client of " PROGRAM "\n", inet_ntoa(e->peer.sin_addr));
 		return;
 	}
@@ -504,6 +578,9 @@ static int serve(void)
 	struct in_addr local;
 	if (inet_pton(AF_INET, opt_address, &local) != 1)
 		return fprintf(stderr, "address=%s is no address of IPv4\n", opt_address), 1;
+	const char *why = open_frames();
+	if (why)
+		return fprintf(stderr, "no socket of AF_XDP: %s\n", why), 1;
 	int listener = open_socket(true, local, opt_port);
 	if (listener < 0 || listen(listener, 16) != 0)
 		return fprintf(stderr, "port %" PRId64 " of %s: %s\n", opt_port, opt_address, strerror(errno)), 1;
@@ -562,12 +639,26 @@ static void dial(struct end *e)
 		finish("Unreachable", "port %s of %s: %s", port, opt_host, strerror(errno == EINPROGRESS ? ETIMEDOUT : errno));
 }
 
+/* offer_frames tells the server what the frames of this end carry, and learns those of the server. */
+static void offer_frames(struct end *e, char line[LINE])
+{
+	char own[END_TEXT], mac[32], ip[32], rest;
+	unsigned port, session = (unsigned)(now() >> 10) & UINT16_MAX;
+	frames_words(&device.own, own);
+	ask(e, line, "frames %s %u", own, session);
+	if (sscanf(line, "frames %31s %31s %5u%c", mac, ip, &port, &rest) != 3 || !use_frames(e, mac, ip, port, session))
+		finish("Stranger", "the server does not say what its frames carry: %.100s", line);
+}
+
 /* meet opens the control connection and the socket of messages. */
 static void meet(struct end *e)
 {
 	char line[LINE], host[256], kernel[256];
 	int64_t cpu;
 	int port;
+	const char *why = open_frames(); /* which may take longer than a server waits for words */
+	if (why)
+		finish("NoSocket", "no socket of AF_XDP: %s", why);
 	dial(e);
 	e->client = true;
 	e->stream = strcmp(opt_transport, "TCP") == 0;
@@ -575,7 +666,9 @@ static void meet(struct end *e)
 	e->timeout_ms = e->stream ? (int)(CONTROL_PATIENCE * 1000) : (int)opt_timeout;
 	if (strcmp(opt_transport, "Multicast") == 0 && inet_pton(AF_INET, opt_group, &e->group) != 1)
 		finish("Usage", "group=%s is no address of IPv4", opt_group);
-	ask(e, line, PROGRAM " %s %s %s", opt_transport, e->spin ? "Spin" : "Block", opt_group);
+	e->take_datagram = take_by_socket;
+	e->give_datagram = give_by_socket;
+	ask(e, line, PROGRAM " %s %s %s", *opt_frames ? "Frames" : opt_transport, e->spin ? "Spin" : "Block", opt_group);
 	if (sscanf(line, "ok %d %" SCNd64 " %255s %255s", &port, &cpu, host, kernel) != 4 || port < 1 || port > 65535)
 		finish("Stranger", "what listens on port %" PRId64 " of %s is no server of " PROGRAM, opt_port, opt_host);
 	printf("server %" PRId64 " %s %s\n", cpu, host, kernel);
@@ -583,8 +676,10 @@ static void meet(struct end *e)
 		printf("%s\n", line);
 	struct in_addr local = local_of(e->control).sin_addr, everywhere = {0};
 	e->target = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = e->group.s_addr ? e->group : e->peer.sin_addr};
-	e->data = open_socket(e->stream, e->group.s_addr ? everywhere : local, 0);
-	if (e->data < 0 || (e->stream && connect(e->data, (struct sockaddr *)&e->target, sizeof e->target) != 0) || !set_data(e, local, e->timeout_ms))
+	if (*opt_frames)
+		offer_frames(e, line);
+	e->data = *opt_frames ? -1 : open_socket(e->stream, e->group.s_addr ? everywhere : local, 0);
+	if (!*opt_frames && (e->data < 0 || (e->stream && connect(e->data, (struct sockaddr *)&e->target, sizeof e->target) != 0) || !set_data(e, local, e->timeout_ms)))
 		finish("Unreachable", "port %d of %s, for messages: %s", port, opt_host, strerror(errno));
 	if (!hear(e, line, CONTROL_PATIENCE) || strcmp(line, "open") != 0)
 		finish(strncmp(line, "error ", 6) == 0 ? "Refused" : "Vanished", "the server opens no socket for messages: %s", line);
@@ -629,7 +724,11 @@ static int64_t ping(struct end *e, size_t bytes, uint64_t sequence, struct count
 			c->lost++;
 			if (++c->lost_in_a_row < LOST_IN_A_ROW && !control_speaks(e))
 				return TOO_LATE;
-			finish(c->answered ? "Vanished" : "Silent", "%" PRIu64 " messages of %zu bytes one after the other had no answer", c->lost_in_a_row, bytes);
+			char hint[LINE] = "";
+			if (*opt_frames)
+				snprintf(hint, sizeof hint, "; has each NIC a rule by which the datagrams to its port go to its queue, as those to port %u to queue %u of %s here?",
+				         (unsigned)ntohs(device.own.port), device.queue, device.interface);
+			finish(c->answered ? "Vanished" : "Silent", "%" PRIu64 " messages of %zu bytes one after the other had no answer%s", c->lost_in_a_row, bytes, hint);
 		}
 		if (got < 0)
 			finish("Vanished", "a message of %zu bytes: %s", bytes, got == TOO_LATE ? "no answer came" : strerror(errno));
@@ -705,9 +804,8 @@ static int64_t due(const struct streams *s, int which, uint64_t sequence) { retu
 static bool collect(struct end *e, struct streams *s, int which)
 {
 	struct sockaddr_in from = {0};
-	socklen_t length = sizeof from;
 	struct header h;
-	ssize_t n = recvfrom(s->socket[which], e->in, sizeof e->in, MSG_DONTWAIT, (struct sockaddr *)&from, &length);
+	ssize_t n = e->take_datagram(e, s->socket[which], false, &from);
 	int64_t back = now() - s->begin;
 	if (n < 0 && errno != EAGAIN && errno != EINTR)
 		finish("Vanished", "answers to a stream: %s", strerror(errno));
@@ -716,6 +814,7 @@ static bool collect(struct end *e, struct streams *s, int which)
 	e->messages++;
 	memcpy(&h, e->in, sizeof h);
 	uint64_t sequence = h.sequence & NUMBERS;
+	which = (h.sequence & IS_PROBE) != 0; /* frames of both come through one socket */
 	if ((size_t)n == s->bytes && stream_of(h.sequence) != s->stream)
 		return true; /* of an earlier one */
 	if ((size_t)n == s->bytes && h.sequence & WANTS_ANSWER && sequence < s->sent[which] && h.intended == due(s, which, sequence) && s->answers < s->room) {
@@ -735,7 +834,7 @@ static void leave(struct end *e, struct streams *s, int which)
 	for (;;) {
 		h.actual = now() - s->begin;
 		memcpy(e->out, &h, sizeof h);
-		if (sendto(s->socket[which], e->out, s->bytes, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&e->target, sizeof e->target) == (ssize_t)s->bytes)
+		if (e->give_datagram(e, s->socket[which], false, e->out, s->bytes))
 			break;
 		if (errno != EAGAIN && errno != EINTR && errno != ENOBUFS)
 			finish("Vanished", "a message of a stream: %s", strerror(errno));
@@ -812,11 +911,11 @@ static void measure_streams(struct end *e, size_t bytes)
 {
 	struct in_addr local = local_of(e->control).sin_addr, everywhere = {0};
 	char *at;
-	int data = e->data, probe = *opt_rates ? open_socket(false, e->group.s_addr ? everywhere : local, 0) : -1;
+	int data = e->data, probe = *opt_rates && !*opt_frames ? open_socket(false, e->group.s_addr ? everywhere : local, 0) : -1;
 	if (!*opt_rates)
 		return;
 	e->data = probe;
-	if (e->stream || bytes < sizeof(struct header) || probe < 0 || !set_data(e, local, e->timeout_ms))
+	if (e->stream || bytes < sizeof(struct header) || (!*opt_frames && (probe < 0 || !set_data(e, local, e->timeout_ms))))
 		finish("Usage", "a stream needs datagrams of at least %zu bytes, and a socket for probes", sizeof(struct header));
 	e->data = data;
 	for (const char *rates = opt_rates; *rates; rates = *at ? at + 1 : at) {
@@ -826,7 +925,8 @@ static void measure_streams(struct end *e, size_t bytes)
 		if (!measure_stream(e, probe, rate, bytes))
 			break;
 	}
-	close(probe);
+	if (probe >= 0)
+		close(probe);
 }
 
 static struct numbers numbers_of_server(struct end *e)
@@ -865,7 +965,7 @@ static int measure(void)
 	char *at;
 	for (const char *sizes = opt_sizes; *sizes; sizes = *at ? at + 1 : at) {
 		unsigned long bytes = strtoul(sizes, &at, 10);
-		if (at == sizes || (*at && *at != ',') || bytes > LARGEST || (e.stream && bytes == 0))
+		if (at == sizes || (*at && *at != ',') || bytes > (*opt_frames ? LARGEST_IN_FRAME : LARGEST) || (e.stream && bytes == 0))
 			finish("Usage", "sizes=%s: no size", sizes);
 		measure_size(&e, bytes, earlier, times);
 		earlier = bytes;

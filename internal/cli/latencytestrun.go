@@ -116,7 +116,7 @@ func (o *trafficOptions) searches() bool {
 func (o *trafficOptions) fill(spec *v1alpha1.LatencyTestSpec) error {
 	spec.Kind = v1alpha1.LatencyTestKind(o.kind.Value)
 	if spec.Kind == v1alpha1.LatencyTestStackComparison {
-		return errors.New("--kind=StackComparison has sides, which no flag says: write the LatencyTest into a file, as config/samples/latency-test-stackcomparison.yaml, and run it with -f FILE")
+		return errors.New("--kind=StackComparison has sides, which no flag says: write the LatencyTest into a file, as config/samples/qualification/stack-comparison.yaml, and run it with -f FILE")
 	}
 	if spec.Kind == v1alpha1.LatencyTestJitter {
 		if o.adjusts() {

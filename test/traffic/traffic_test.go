@@ -96,8 +96,11 @@ func newCluster(t *testing.T, change func(*v1alpha1.LatencyTestSpec)) *cluster {
 // binaryVariable says where the command is built that measures.
 const binaryVariable = "LOWLATENCY_KUBECTL"
 
-// TestMain builds the command once.
+// TestMain builds the command once. A process of the device plugin needs none.
 func TestMain(m *testing.M) {
+	if node := os.Getenv(pluginVariable); node != "" {
+		os.Exit(plugin(node))
+	}
 	os.Exit(build(m))
 }
 
@@ -122,8 +125,9 @@ func build(m *testing.M) int {
 func programs(t *testing.T) []string {
 	t.Helper()
 	// What a test builds itself, its result depends on.
-	for _, source := range []string{"../../hack/traffic.sh", "../../cmd/lowlatency-traffic/traffic.c"} {
-		read(t, source)
+	const program = "cmd/lowlatency-traffic/"
+	for _, source := range []string{"hack/traffic.sh", program + "traffic.c", program + "frames.c", program + "frames.h"} {
+		read(t, "../../"+source)
 	}
 	return []string{os.Getenv(binaryVariable), "--program=" + strings.TrimSpace(run(t, "../../hack/traffic.sh", "release"))}
 }

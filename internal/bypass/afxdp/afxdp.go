@@ -19,6 +19,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -39,9 +41,8 @@ const (
 	// DefaultFolder is where the sockets of allocations are. The container runtime must see it under the same path.
 	DefaultFolder = bypass.SocketsFolder
 
-	// ContainerFolder is the folder below which a container finds the socket, in a folder with the name of each
-	// interface: where DPDK's af_xdp driver looks with use_cni and without dp_path.
-	ContainerFolder = "/tmp/afxdp_dp"
+	// ContainerFolder is the folder below which a container finds the socket, in a folder with the name of each interface.
+	ContainerFolder = bypass.SocketContainerFolder
 	// SocketName is the name of the socket there.
 	SocketName = "afxdp.sock"
 
@@ -269,7 +270,34 @@ func (m *Manager) Allocate(shares []bypass.Share) (bypass.Edits, error) {
 	if err := m.serve(made, true); err != nil {
 		return bypass.Edits{}, fmt.Errorf("making the AF_XDP socket of %s: %w", strings.Join(made.Units, ", "), err)
 	}
-	return made.edits(m.Folder, m.pool.Name), nil
+	return made.edits(m.Folder, m.pool.Name, m.addresses(made)), nil
+}
+
+// addresses are what the kernel says of the NICs of an allocation. A program can ask for them itself only where it is in the network namespace of
+// the NIC. An interface of which nothing can be read is not among them.
+func (m *Manager) addresses(a *allocation) []bypass.SocketAddress {
+	var found []bypass.SocketAddress
+	for _, held := range a.NICs {
+		device, err := net.InterfaceByName(held.Name)
+		if err != nil {
+			m.Log.Info("A container does not learn the address of a NIC", "interface", held.Name, "reason", err.Error())
+			continue
+		}
+		numbers, err := device.Addrs()
+		if err != nil {
+			m.Log.Info("A container does not learn the IPv4 address of a NIC", "interface", held.Name, "reason", err.Error())
+		}
+		var ips []netip.Addr
+		for _, number := range numbers {
+			if prefix, err := netip.ParsePrefix(number.String()); err == nil {
+				ips = append(ips, prefix.Addr())
+			}
+		}
+		if address, known := bypass.SocketAddressOf(held.Name, device.HardwareAddr, ips); known {
+			found = append(found, address)
+		}
+	}
+	return found
 }
 
 // serve makes the maps of an allocation and its socket.

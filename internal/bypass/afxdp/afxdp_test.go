@@ -22,6 +22,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -96,6 +97,31 @@ func allocate(t *testing.T, m *Manager, device bypass.Device, queues ...int) str
 		t.Fatalf("mounts are %+v", edits.Mounts)
 	}
 	return filepath.Join(edits.Mounts[0].HostPath, SocketName)
+}
+
+// TestAddressesOfNICs: a container learns what its frames carry, which it cannot read from outside the network namespace of the NIC.
+func TestAddressesOfNICs(t *testing.T) {
+	m, device := prepared(t)
+	found, err := net.InterfaceByName("nic0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	share := []bypass.Share{{ID: testAddress + "-0", Device: device, Queues: []int{0}}}
+	expect := func(when, want string) {
+		t.Helper()
+		edits, err := m.Allocate(share)
+		if err != nil {
+			t.Fatal(err)
+		}
+		is := edits.Environment[len(edits.Environment)-1]
+		if diff := cmp.Diff(bypass.Variable{Name: "AFXDP_ADDRESSES_FAST_NICS", Value: want}, is); diff != "" {
+			t.Errorf("%s: %s", when, diff)
+		}
+	}
+	expect("without an address", "nic0="+found.HardwareAddr.String())
+	ip(t, "address", "add", "192.0.2.7/24", "dev", "nic0")
+	ip(t, "address", "add", "192.0.2.6/24", "dev", "nic0")
+	expect("with two", "nic0="+found.HardwareAddr.String()+"/192.0.2.7")
 }
 
 const nobody = 65534

@@ -14,7 +14,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -100,9 +99,9 @@ func (a *allocation) holds(address string, queue int) bool {
 	})
 }
 
-// edits are what the container gets: the folder of its socket under the name of each interface, and the names of
-// interfaces and queues, the first in the variable that users of Intel's AF_XDP device plugin know.
-func (a *allocation) edits(folder, pool string) bypass.Edits {
+// edits are what the container gets: the folder of its socket under the name of each interface, and the names of interfaces, queues and
+// addresses.
+func (a *allocation) edits(folder, pool string, addresses []bypass.SocketAddress) bypass.Edits {
 	var given bypass.Edits
 	names := make([]string, 0, len(a.NICs))
 	var queues []string
@@ -114,14 +113,22 @@ func (a *allocation) edits(folder, pool string) bypass.Edits {
 		}
 		names = append(names, nic.Name)
 		for _, queue := range nic.Queues {
-			queues = append(queues, nic.Name+":"+strconv.Itoa(queue))
+			queues = append(queues, bypass.SocketQueue{Interface: nic.Name, Queue: queue}.String())
 		}
 	}
-	suffix := strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(pool))
+	variables := bypass.SocketVariablesOf(pool)
 	given.Environment = []bypass.Variable{
-		{Name: "AFXDP_DEVICES_" + suffix, Value: strings.Join(names, " ")},
-		{Name: "AFXDP_QUEUES_" + suffix, Value: strings.Join(queues, " ")},
+		{Name: variables.Devices, Value: strings.Join(names, " ")},
+		{Name: variables.Queues, Value: strings.Join(queues, " ")},
 	}
+	if len(addresses) == 0 {
+		return given
+	}
+	known := make([]string, 0, len(addresses))
+	for _, address := range addresses {
+		known = append(known, address.String())
+	}
+	given.Environment = append(given.Environment, bypass.Variable{Name: variables.Addresses, Value: strings.Join(known, " ")})
 	return given
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -279,7 +280,7 @@ func TestAllocationIsDescribed(t *testing.T) {
 	if a.ID != same.ID || len(a.ID) != 16 {
 		t.Errorf("the same units have the identifiers %s and %s", a.ID, same.ID)
 	}
-	edits := a.edits("/run/afxdp", pool.Name)
+	edits := a.edits("/run/afxdp", pool.Name, nil)
 	want := []bypass.Mount{
 		{HostPath: "/run/afxdp/" + a.ID, ContainerPath: "/tmp/afxdp_dp/nic0"},
 		{HostPath: "/run/afxdp/" + a.ID, ContainerPath: "/tmp/afxdp_dp/net1"},
@@ -287,9 +288,9 @@ func TestAllocationIsDescribed(t *testing.T) {
 	if len(edits.Mounts) != 2 || edits.Mounts[0] != want[0] || edits.Mounts[1] != want[1] {
 		t.Errorf("mounts are %+v", edits.Mounts)
 	}
-	if is := edits.Environment; is[0] != (bypass.Variable{Name: "AFXDP_DEVICES_FAST_NICS", Value: "nic0"}) ||
-		is[1] != (bypass.Variable{Name: "AFXDP_QUEUES_FAST_NICS", Value: "nic0:5 nic0:4"}) {
-		t.Errorf("variables are %+v", is)
+	variables := []bypass.Variable{{Name: "AFXDP_DEVICES_FAST_NICS", Value: "nic0"}, {Name: "AFXDP_QUEUES_FAST_NICS", Value: "nic0:5 nic0:4"}}
+	if diff := cmp.Diff(variables, edits.Environment); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -36,6 +36,9 @@ type testEnd struct {
 	program            string
 	onBusy             *usage.Choice
 	patience           time.Duration
+	afxdp              traffic.FramesOfPool
+	// frames are what the device plugin of the pool has given; nil for none.
+	frames *traffic.Frames
 }
 
 func newTestEnd() *testEnd {
@@ -66,6 +69,10 @@ func (e *testEnd) register(flags *pflag.FlagSet) {
 	flags.Var(e.sockets, "sockets", "whose sockets the program has: those that LD_PRELOAD and the like make of them, or the kernel's")
 	flags.StringVar(&e.program, "program", "", "`PATH` of lowlatency-traffic; beside this program, or on PATH, without it")
 	flags.Var(e.onBusy, "on-busy", "what to do when something else runs on the CPU")
+	flags.StringVar(&e.afxdp.Pool, "afxdp-pool", "", "`NAME` of the BypassNICPool with stack AFXDP by whose unit messages go; sockets of the C library without it")
+	flags.IntSliceVar(&e.afxdp.Ports, "afxdp-ports", nil, "the ports of UDP that this pool steers to its queues")
+	flags.IntVar(&e.afxdp.FirstQueue, "afxdp-first-queue", 0, "the first queue that this pool hands out")
+	flags.StringVar(&e.afxdp.Address, "afxdp-address", "", "`ADDRESS` of IPv4 for a NIC that has none")
 	flags.DurationVar(&e.patience, "patience", 30*time.Second, "for how long a server may not listen yet")
 }
 
@@ -75,10 +82,15 @@ func (f *testFlags) measureTraffic(ctx context.Context, s *site, out, progress i
 	if err != nil {
 		return nil, err
 	}
+	if err := f.end.findFrames(os.Getenv, progress); err != nil {
+		return nil, err
+	}
 	kind, cpu := v1alpha1.LatencyTestKind(f.kind.Value), s.placement.Measured.IDs()[0]
 	if f.end.role.Value == "Server" {
 		say(progress, "answering on port %d from CPU %d\n", f.end.port, cpu)
-		return nil, traffic.Serve(ctx, traffic.ServerOptions{Program: path, Address: "0.0.0.0", Port: f.end.port, CPU: cpu, Environment: f.end.environment(), Out: progress, Log: progress})
+		return nil, traffic.Serve(ctx, traffic.ServerOptions{
+			Program: path, Address: "0.0.0.0", Port: f.end.port, CPU: cpu, Environment: f.end.environment(), Frames: f.end.frames, Out: progress, Log: progress,
+		})
 	}
 	if err := f.checkIdle(ctx, s.placement.Measured); err != nil {
 		return nil, err
@@ -99,6 +111,20 @@ func (f *testFlags) measureTraffic(ctx context.Context, s *site, out, progress i
 	}
 	record, err := recordOf(kind, cpu, results, s.facts.Kernel.Release.Value, s.facts.Setting("/proc/sys/kernel/random/boot_id").Value)
 	return &record, err
+}
+
+// findFrames finds the socket of AF_XDP that the device plugin has for this container, where messages are to go by one.
+func (e *testEnd) findFrames(variable func(string) string, progress io.Writer) error {
+	if e.afxdp.Pool == "" {
+		return nil
+	}
+	frames, err := e.afxdp.Frames(variable)
+	if err != nil {
+		return err
+	}
+	e.frames = frames
+	say(progress, "messages go as frames of AF_XDP: %s\n", frames)
+	return nil
 }
 
 func recordOf(kind v1alpha1.LatencyTestKind, cpu int, results []*latency.Result, kernel, boot string) (qualification.Record, error) {
@@ -150,7 +176,7 @@ func (f *testFlags) measureOnce(ctx context.Context, kind v1alpha1.LatencyTestKi
 // request is where messages go, and how both ends wait.
 func (f *testFlags) request(r traffic.Request, cpu int) traffic.Request {
 	e := f.end
-	r.Host, r.Port, r.CPU, r.Sizes = e.server, e.port, cpu, e.sizes
+	r.Host, r.Port, r.CPU, r.Sizes, r.Frames = e.server, e.port, cpu, e.sizes, e.frames
 	r.Transport, r.Waiting = latency.Transport(e.transport.Value), latency.Waiting(e.waiting.Value)
 	r.WarmUp = min(r.WarmUp, f.warmUp)
 	if f.warmUp == 0 {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -89,9 +90,15 @@ func (f *pingPongFlags) measure(ctx context.Context, out, progress io.Writer) er
 	r.RoundTrip = f.report.Value == "round-trip"
 	if r.Sizes == nil {
 		r.Sizes = traffic.DefaultSizes(r.Transport)
+		if f.frames != "" {
+			r.Sizes = slices.DeleteFunc(r.Sizes, func(size int) bool { return size > traffic.LargestInFrame })
+		}
 	}
 	budget, err := f.budget()
 	if err != nil {
+		return err
+	}
+	if r.Frames, err = f.framesOf(); err != nil {
 		return err
 	}
 	path, err := traffic.Find(f.program)

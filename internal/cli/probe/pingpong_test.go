@@ -27,8 +27,10 @@ import (
 func trafficProgram(t *testing.T) string {
 	t.Helper()
 	// What a test reads itself, its result depends on.
-	if _, err := os.ReadFile("../../../cmd/lowlatency-traffic/traffic.c"); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"traffic.c", "frames.c", "frames.h"} {
+		if _, err := os.ReadFile("../../../cmd/lowlatency-traffic/" + name); err != nil {
+			t.Fatal(err)
+		}
 	}
 	command := exec.Command("../../../hack/traffic.sh", "release")
 	command.Stderr = os.Stderr

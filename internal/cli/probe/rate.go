@@ -111,6 +111,9 @@ func (f *streamFlags) run(command *cobra.Command, measure func(context.Context, 
 		return err
 	}
 	f.settle()
+	if f.request.Frames, err = f.framesOf(); err != nil {
+		return err
+	}
 	result, err := f.counting(command.Context(), func() (*latency.Result, error) {
 		return measure(command.Context(), path, command.ErrOrStderr())
 	})

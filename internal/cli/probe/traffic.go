@@ -31,6 +31,8 @@ type trafficFlags struct {
 	cpu     int
 	// buffer of datagrams in bytes.
 	buffer int
+	// frames are text of traffic.ParseFrames; "" for none.
+	frames string
 	// root is where the root file system of this host is mounted.
 	root string
 }
@@ -42,6 +44,7 @@ func (f *trafficFlags) register(flags *pflag.FlagSet, root string) {
 	flags.StringVar(&f.address, "address", "0.0.0.0", "with --server, the `ADDRESS` of IPv4 to listen on")
 	flags.IntVar(&f.port, "port", traffic.Port, "TCP port of the server")
 	flags.IntVar(&f.cpu, "cpu", -1, "CPU to keep the traffic to; -1 for none")
+	flags.StringVar(&f.frames, "frames", "", "send and receive by a socket of AF_XDP: `INTERFACE:QUEUE:MAC:IPv4:PORT`, in a container that has the queue, at both ends")
 	flags.StringVar(&f.root, "root", root, "`PATH` at which the root file system of this host is mounted")
 }
 
@@ -70,7 +73,25 @@ func (f *trafficFlags) serve(ctx context.Context, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return traffic.Serve(ctx, traffic.ServerOptions{Program: path, Address: f.address, Port: f.port, CPU: f.cpu, Buffer: f.buffer, Out: progress, Log: progress})
+	frames, err := f.framesOf()
+	if err != nil {
+		return err
+	}
+	return traffic.Serve(ctx, traffic.ServerOptions{
+		Program: path, Address: f.address, Port: f.port, CPU: f.cpu, Buffer: f.buffer, Frames: frames, Out: progress, Log: progress,
+	})
+}
+
+// framesOf is the socket of AF_XDP that was asked for; nil for none.
+func (f *trafficFlags) framesOf() (*traffic.Frames, error) {
+	if f.frames == "" {
+		return nil, nil
+	}
+	frames, err := traffic.ParseFrames(f.frames)
+	if err != nil {
+		return nil, fmt.Errorf("--frames: %w", err)
+	}
+	return frames, nil
 }
 
 // counting measures, and lets the kernel of this host say what happened meanwhile on the CPU of the client.

@@ -98,17 +98,30 @@ func (w *World) poolMissing() string {
 		return ""
 	}
 	for _, side := range p.Sides() {
-		for _, end := range []*v1alpha1.TestEnd{&side.Server, &side.Client} {
-			pool, why := w.poolOf(end)
-			if why == "" && pool != nil && side.Path == v1alpha1.LatencyPathAccelerated {
-				why = withoutSockets(pool)
-			}
-			if why != "" {
-				return why
-			}
+		if why := w.poolsMissing(&p, &side); why != "" {
+			return why
 		}
 	}
 	return ""
+}
+
+// poolsMissing says which pool of a side cannot be used.
+func (w *World) poolsMissing(p *qualification.Parameters, side *qualification.Side) string {
+	var frames []*v1alpha1.BypassNICPool
+	for _, end := range []*v1alpha1.TestEnd{&side.Server, &side.Client} {
+		pool, why := w.poolOf(end)
+		if why == "" && pool != nil && side.Path == v1alpha1.LatencyPathAccelerated {
+			why = withoutSockets(pool)
+		}
+		if why != "" {
+			return why
+		}
+		if end.Sockets == v1alpha1.TestSocketsKernel {
+			pool = nil
+		}
+		frames = append(frames, pool)
+	}
+	return framesMissing(p, frames[0], frames[1])
 }
 
 // withoutSockets says that the stack of a pool accelerates no program with sockets; "" when it does. What a side is to be measured with is then a program of
@@ -396,10 +409,11 @@ func (w *World) trafficJob(on *candidate, end *v1alpha1.TestEnd, name string, se
 			resources[corev1.ResourceHugePagesPrefix+sizeOfAllHugepages] = *resource.NewQuantity(int64(pages*hugepageMebibytes)<<20, resource.BinarySI)
 		}
 	}
+	how := frameArgs(pool, end)
 	if end.Sockets == v1alpha1.TestSocketsKernel {
-		args = append(args, "--sockets="+string(v1alpha1.TestSocketsKernel))
+		how = []string{"--sockets=" + string(v1alpha1.TestSocketsKernel)}
 	}
-	job := w.job(on, name, seconds, w.container(w.TrafficImage, resources, slices.Concat(args, []string{
+	job := w.job(on, name, seconds, w.container(w.TrafficImage, resources, slices.Concat(args, how, []string{
 		fmt.Sprintf("--own=%d", cpus), "--record=" + RecordFile,
 	})))
 	if networks := networksOf(pool, end); networks != "" {

@@ -19,8 +19,9 @@ const sanitizedVariable = "LOWLATENCY_TRAFFIC_SANITIZED"
 // TestMain builds the program. Without a compiler of C the tests fail: nothing else shows that the program works.
 func TestMain(m *testing.M) {
 	// What a test reads itself, its result depends on: with another source, go test runs it again.
-	for _, source := range []string{"../../../hack/traffic.sh", "../../../cmd/lowlatency-traffic/traffic.c"} {
-		if _, err := os.ReadFile(source); err != nil {
+	const program = "cmd/lowlatency-traffic/"
+	for _, source := range []string{"hack/traffic.sh", program + "traffic.c", program + "frames.c", program + "frames.h"} {
+		if _, err := os.ReadFile("../../../" + source); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -16,7 +16,7 @@ import (
 
 const (
 	// protocolLine is the first line of what the program prints.
-	protocolLine = "lowlatency-traffic 2"
+	protocolLine = "lowlatency-traffic 3"
 	// longestLine and mostLines bound what the program may print besides times.
 	longestLine = 8192
 	mostLines   = 100_000

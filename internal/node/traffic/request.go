@@ -52,6 +52,8 @@ type Request struct {
 	Timeout time.Duration
 	// RoundTrip reports whole round trips instead of halves.
 	RoundTrip bool
+	// Frames send and receive messages by a socket of AF_XDP; nil for sockets of the C library.
+	Frames *Frames
 }
 
 // DefaultRequest measures as sfnt-pingpong does unless told otherwise.
@@ -90,7 +92,10 @@ func (r *Request) Check() error {
 	if group, err := netip.ParseAddr(r.Group); r.Transport == latency.Multicast && (err != nil || !group.Is4() || !group.IsMulticast()) {
 		return fmt.Errorf("group %q: multicast groups are from 224.0.0.0 to 239.255.255.255", r.Group)
 	}
-	return errors.Join(r.checkCounts(), r.checkTimes(), r.checkSizes())
+	if err := errors.Join(r.checkCounts(), r.checkTimes(), r.checkSizes()); err != nil {
+		return err
+	}
+	return r.checkFrames()
 }
 
 func (r *Request) checkCounts() error {
@@ -153,5 +158,5 @@ func (r *Request) arguments() []string {
 	for _, option := range numbers {
 		words = append(words, fmt.Sprintf("%s=%d", option.name, option.value))
 	}
-	return words
+	return append(words, r.Frames.arguments()...)
 }

@@ -121,14 +121,22 @@ type ServerOptions struct {
 	Buffer int
 	// Environment of the program; nil for that of this one.
 	Environment []string
+	// Frames are for clients that send frames; nil for none. The socket is opened before clients can come.
+	Frames *Frames
 	// Out gets the line that says the port, once clients can come, and Log what the server says of them.
 	Out, Log io.Writer
 }
 
 // Serve runs the server until the context ends, which is no error.
 func Serve(ctx context.Context, options ServerOptions) error {
-	command := exec.CommandContext(ctx, options.Program, "server", "address="+options.Address,
-		"port="+strconv.Itoa(options.Port), "buffer="+strconv.Itoa(options.Buffer), "cpu="+strconv.Itoa(options.CPU))
+	if options.Frames != nil {
+		if err := options.Frames.check(); err != nil {
+			return err
+		}
+	}
+	arguments := append([]string{"server", "address=" + options.Address, "port=" + strconv.Itoa(options.Port), "buffer=" + strconv.Itoa(options.Buffer),
+		"cpu=" + strconv.Itoa(options.CPU)}, options.Frames.arguments()...)
+	command := exec.CommandContext(ctx, options.Program, arguments...)
 	command.Env, command.Stdout, command.Stderr = options.Environment, options.Out, options.Log
 	command.WaitDelay = time.Second
 	if err := command.Run(); err != nil && ctx.Err() == nil {
@@ -166,5 +174,5 @@ func ofStacks(environment []string) []string {
 }
 
 func isOfStack(variable string) bool {
-	return slices.ContainsFunc([]string{"LD_PRELOAD=", "EF_", "ZF_", "VMA_", "XLIO_", "TP_"}, func(prefix string) bool { return strings.HasPrefix(variable, prefix) })
+	return slices.ContainsFunc([]string{"LD_PRELOAD=", "EF_", "ZF_", "VMA_", "XLIO_", "TP_", "AFXDP_"}, func(prefix string) bool { return strings.HasPrefix(variable, prefix) })
 }

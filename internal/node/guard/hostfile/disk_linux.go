@@ -28,6 +28,8 @@ type Root struct {
 	fd int
 	// sync makes what was written survive a power cut.
 	sync func(*os.File) error
+	// settle makes what a boot loader reads survive one, too.
+	settle func(*os.File) error
 }
 
 // OpenRoot opens the root of a host: "/" for this one.
@@ -36,7 +38,7 @@ func OpenRoot(folder string) (*Root, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the root %s: %w", folder, err)
 	}
-	return &Root{fd: fd, sync: (*os.File).Sync}, nil
+	return &Root{fd: fd, sync: (*os.File).Sync, settle: syncFileSystem}, nil
 }
 
 // Close gives the root back.
@@ -263,14 +265,29 @@ func (r *Root) Remove(name string) error {
 	})
 }
 
-// Sync makes the names in a folder survive a power cut.
+// isReadAtBoot tells that boot loaders read a folder.
+func isReadAtBoot(folder string) bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(path.Clean("/"+folder), "/"), "/")
+	return first == "boot" || first == "efi"
+}
+
+// syncFileSystem has the kernel write the names of a file system to their places. A boot loader does not read the journal of ext4 (GRUB's
+// grub-core/fs/ext2.c), in which fsync(2) leaves them: after a power cut it would find the file from before. syncfs(2) writes the buffers of the
+// device after the journal (sync_filesystem in fs/sync.c). XFS keeps them elsewhere, and is not reached by it.
+func syncFileSystem(file *os.File) error { return unix.Syncfs(int(file.Fd())) }
+
+// Sync makes the names in a folder survive a power cut, for boot loaders that read it, too.
 func (r *Root) Sync(folder string) error {
 	fd, err := r.open(folder, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
 	file := os.NewFile(uintptr(fd), folder)
-	if err := errors.Join(r.sync(file), file.Close()); err != nil {
+	err = r.sync(file)
+	if err == nil && isReadAtBoot(folder) {
+		err = r.settle(file)
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("syncing %s: %w", folder, err)
 	}
 	return nil

@@ -25,6 +25,10 @@ func TestEachWriteIsSynced(t *testing.T) {
 		synced = append(synced, filepath.Base(file.Name()))
 		return file.Sync()
 	}
+	root.settle = func(file *os.File) error {
+		synced = append(synced, "file system of "+filepath.Base(file.Name()))
+		return syncFileSystem(file)
+	}
 	owned := func(s State) State {
 		s.UID, s.GID = os.Getuid(), os.Getgid()
 		return s
@@ -38,6 +42,10 @@ func TestEachWriteIsSynced(t *testing.T) {
 		{"a record is added", func() error { return root.Append("/a", []byte("two")) }, []string{"a"}},
 		{"a record is cut off", func() error { return root.Truncate("/a", 3) }, []string{"a"}},
 		{"a folder is made", func() error { return Replace(root, "/b", owned(NewFolder())) }, []string{"b", "/"}},
+		{"a folder of boot files is made", func() error { return Replace(root, "/boot", owned(NewFolder())) }, []string{"boot", "/"}},
+		{"a boot file is put", func() error { return Replace(root, "/boot/a", owned(File("one", 0o600))) },
+			[]string{filepath.Base(Beside("/boot/a")), "boot", "file system of boot"}},
+		{"a boot file is removed", func() error { return Replace(root, "/boot/a", State{}) }, []string{"boot", "file system of boot"}},
 		{"a file is removed", func() error { return Replace(root, "/a", State{}) }, []string{"/"}},
 	} {
 		synced = nil
