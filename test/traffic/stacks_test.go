@@ -133,13 +133,7 @@ func preloads(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	run(t, "gcc", "-O2", "-shared", "-fPIC", "-o", library, source)
-	// A path of AF_UNIX has 107 bytes.
-	sockets, err := os.MkdirTemp("", "standin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(sockets) })
-	return []string{"LD_PRELOAD=" + library, "EF_STANDIN=" + sockets}
+	return []string{"LD_PRELOAD=" + library, "EF_STANDIN=" + folder}
 }
 
 // newStacks is a cluster with a pool of the stand-in, whose sockets are compared with those of the kernel. The messages are so large that the kernel has to cut
@@ -171,7 +165,9 @@ func (c *cluster) inTurns(starts func(name string) bool) {
 		for _, job := range d.Stop {
 			if server := servers[job.Name]; server != nil {
 				server.kill()
-				<-server.ended
+				if err := <-server.ended; err != nil {
+					c.t.Logf("server %s ended with %v", job.Name, err)
+				}
 			}
 			c.world.Jobs = slices.DeleteFunc(c.world.Jobs, func(j batchv1.Job) bool { return j.Name == job.Name })
 		}
