@@ -311,7 +311,7 @@ install() {
   argocd) install_from argocd argocd "$ARGOCD_VERSION" "" "about 6 minutes on 2 cores" \
     github.com/argoproj/argo-cd/v3/cmd ./redis ;;
   cosign) install_tool cosign "$COSIGN_VERSION" \
-    github.com/sigstore/cosign/v3/cmd/cosign "about 10 minutes on 2 cores" ;;
+    github.com/sigstore/cosign/v3/cmd/cosign "many minutes on 2 cores" ;;
   esac
 }
 

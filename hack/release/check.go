@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// checkFolder reports what a release lacks, and which files are not what SHA256SUMS says.
+// checkFolder reports what a release lacks, which files are not what SHA256SUMS says, and what krew would refuse.
 func checkFolder(folder string) error {
 	stated, err := statedSums(folder)
 	if err != nil {
@@ -27,7 +27,7 @@ func checkFolder(folder string) error {
 			failures = append(failures, fmt.Errorf("there is no %s", pattern))
 		}
 	}
-	return errors.Join(failures...)
+	return errors.Join(append(failures, checkKrew(folder)...)...)
 }
 
 // statedSums are the files with their sums as SHA256SUMS has them.
@@ -72,7 +72,7 @@ func contents() []string {
 		"image.tar", "image-amd64.spdx.json", "image-arm64.spdx.json", "image-digest.txt",
 		"traffic-image.tar", "traffic-image-amd64.spdx.json", "traffic-image-arm64.spdx.json", "traffic-image-digest.txt",
 		"install.yaml", "install-repair.yaml", "install-kubernetes.yaml", "crds.yaml",
-		"bundle-*.tar.gz", "catalog-*.tar.gz", "lowlatency-operator-*.tgz", "lowlatency.krew.yaml", "RELEASE_NOTES.md", provenanceFile)
+		"bundle-*.tar.gz", "catalog-*.tar.gz", "lowlatency-operator-*.tgz", krewFile, "RELEASE_NOTES.md", provenanceFile)
 	for _, one := range platforms() {
 		all = append(all, one.archive(plugin, "*"), one.materials(plugin))
 	}

@@ -51,11 +51,16 @@ func (r *release) makePlugins(ctx context.Context) error {
 			return fmt.Errorf("%s/%s: %w", one.system, one.architecture, err)
 		}
 	}
+	return r.writeKrew(sums)
+}
+
+// writeKrew writes the manifest by which krew installs the plugin.
+func (r *release) writeKrew(sums map[platform]string) error {
 	content, err := yaml.Marshal(r.krew(sums))
 	if err != nil {
 		return fmt.Errorf("writing the manifest of krew: %w", err)
 	}
-	return os.WriteFile(r.path("lowlatency.krew.yaml"), content, 0o644) //nolint:gosec // Everybody may read it.
+	return os.WriteFile(r.path(krewFile), content, 0o644) //nolint:gosec // Everybody may read it.
 }
 
 // completions are the files that all archives have: the licence and completion for shells and for kubectl.
@@ -114,8 +119,8 @@ func (r *release) krew(sums map[platform]string) map[string]any {
 		})
 	}
 	return map[string]any{
-		"apiVersion": "krew.googlecontainertools.github.com/v1alpha2", "kind": "Plugin",
-		"metadata": map[string]any{"name": "lowlatency"},
+		"apiVersion": krewVersion, "kind": "Plugin",
+		"metadata": map[string]any{"name": krewName},
 		"spec": map[string]any{
 			"version": "v" + r.version, "homepage": "https://github.com/lowlatency-dev/lowlatency-operator",
 			"shortDescription": "Plan and prove nodes for low latency",

@@ -7,6 +7,8 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
@@ -37,7 +39,12 @@ func made(t *testing.T) *release {
 			t.Fatal(err)
 		}
 	}
+	sums := map[platform]string{}
+	for _, one := range platforms() {
+		sums[one] = packPlugin(t, r, one)
+	}
 	for _, step := range []func() error{
+		func() error { return r.writeKrew(sums) },
 		func() error { return r.makeProvenance(t.Context()) }, func() error { return r.makeSums(t.Context()) },
 	} {
 		if err := step(); err != nil {
@@ -45,6 +52,26 @@ func made(t *testing.T) *release {
 		}
 	}
 	return r
+}
+
+// packPlugin writes an archive of the plugin, with stand-ins for its files, and returns its sum.
+func packPlugin(t *testing.T, r *release, on platform) string {
+	t.Helper()
+	names := append(on.programs(plugin), "LICENSE", "THIRD-PARTY")
+	entries := make([]entry, 0, len(names))
+	for _, name := range names {
+		entries = append(entries, entry{name, []byte(name), 0o755})
+	}
+	name := on.archive(plugin, r.version)
+	content, err := archive(name, entries, r.source.committed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(r.path(name), content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
 }
 
 func TestCheck(t *testing.T) {
@@ -216,26 +243,61 @@ func openssl(t *testing.T, arguments ...string) {
 	}
 }
 
-// TestKrew: every archive with its sum.
+// TestKrew: what krew refuses or does not find is found before a release. The wanted manifest is that of a whole release.
 func TestKrew(t *testing.T) {
-	r := made(t)
-	sums := map[platform]string{}
-	for _, one := range platforms() {
-		sums[one] = "sum of " + one.architecture
+	for name, tc := range map[string]struct{ from, to, want string }{
+		"whole":                  {"", "", ""},
+		"another order of words": {"kind: Plugin\n", "kind: \"Plugin\"\n", ""},
+		"another API":            {"v1alpha2", "v1alpha3", "apiVersion is"},
+		"another kind":           {"kind: Plugin", "kind: Plugins", "kind is"},
+		"a name with a dot":      {"name: lowlatency", "name: low.latency", "the plugin's name is"},
+		"an unknown field":       {"  homepage:", "  website: x\n  homepage:", "unknown field"},
+		"no v":                   {"version: v1.2.3", "version: 1.2.3", "is not a v with three numbers"},
+		"two numbers":            {"version: v1.2.3", "version: v1.2", "is not a v with three numbers"},
+		"two lines":              {"shortDescription: Plan", "shortDescription: |-\n    a\n    Plan", "the short description"},
+		"no short description":   {"shortDescription: Plan and prove nodes for low latency", "shortDescription: \"\"", "the short description"},
+		"a sum of nothing":       {"sha256: ", "sha256: x", "is not that of"},
+		"the sum of another":     {"linux-amd64.tar.gz", "darwin-amd64.tar.gz", "is not that of kubectl-lowlatency-1.2.3-darwin-amd64.tar.gz"},
+		"another archive":        {"linux-arm64.tar.gz", "linux-arm.tar.gz", "names no archive of the release"},
+		"another version":        {"kubectl-lowlatency-1.2.3-linux-arm64", "kubectl-lowlatency-1.2.4-linux-arm64", "names no archive of the release"},
+		"another program":        {"bin: kubectl-lowlatency.exe", "bin: kubectl-lowlatency", `krew does not install "kubectl-lowlatency"`},
+		"no program":             {"bin: kubectl-lowlatency.exe", "bin: \"\"", `krew does not install ""`},
+		"a file that is missing": {"from: lowlatency-traffic", "from: traffic", `has no file "traffic"`},
+		"a file to nowhere":      {"to: .", "to: \"\"", `that goes to ""`},
+		"no licence":             {"from: LICENSE", "from: THIRD-PARTY", `krew does not install "LICENSE"`},
+		"an unknown key":         {"os: linux", "system: linux", `is selected by "system"`},
+		"an unknown machine":     {"os: darwin", "os: macos", "is for no machine"},
+		"two for one machine":    {"arch: arm64\n        os: darwin", "arch: amd64\n        os: darwin", "2 platforms are for"},
+		"no selector":            {"selector:\n      matchLabels:\n        arch: amd64\n        os: windows", "selector: {}", "has no selector"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := made(t)
+			content, err := os.ReadFile(r.path(krewFile))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(content), tc.from) {
+				t.Fatalf("there is no %q in\n%s", tc.from, content)
+			}
+			if err := os.WriteFile(r.path(krewFile), []byte(strings.ReplaceAll(string(content), tc.from, tc.to)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			err = errors.Join(checkKrew(r.output)...)
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("krew says %v, want %q", err, tc.want)
+			}
+		})
 	}
-	text, err := json.Marshal(r.krew(sums))
+}
+
+// TestKrewInstallsTheProgramOfMeasurements where it is in the archive.
+func TestKrewInstallsTheProgramOfMeasurements(t *testing.T) {
+	content, err := os.ReadFile(made(t).path(krewFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := strings.Count(string(text), `"from":"lowlatency-traffic"`); found != 2 {
+	if found := strings.Count(string(content), "from: lowlatency-traffic"); found != 2 {
 		t.Errorf("%d platforms have the program of measurements, want those of Linux", found)
-	}
-	for _, one := range platforms() {
-		for _, want := range []string{`"sha256":"sum of ` + one.architecture, "/v1.2.3/" + one.archive(plugin, "1.2.3"), `"os":"linux"`, `"from":"LICENSE"`} {
-			if !strings.Contains(string(text), want) {
-				t.Errorf("there is no %s in %s", want, text)
-			}
-		}
 	}
 }
 

@@ -182,6 +182,25 @@ func TestKubernetes(t *testing.T) {
 	if said, err := run(t, c.environment, c.kubectl, "lowlatency", "pool"); err == nil || !strings.Contains(said, "the cluster has no BypassNICPool") {
 		t.Errorf("asked for pools of a new cluster, the plugin says %v: %s", err, said)
 	}
+	c.expectCompletion()
+}
+
+// expectCompletion has kubectl complete the plugin's words, which it does by the program kubectl_complete-lowlatency beside it.
+func (c *cluster) expectCompletion() {
+	c.Helper()
+	for _, tc := range []struct {
+		words []string
+		want  string
+	}{
+		{[]string{"expl"}, "explain\t"},
+		{[]string{"explain", "irq"}, "irq.default-affinity\t"},
+		{[]string{"plan", "--agai"}, "--against\t"},
+	} {
+		said := c.run(append([]string{"__complete", "lowlatency"}, tc.words...)...)
+		if !strings.Contains(said, "\n"+tc.want) || strings.Contains(said, "\nplan\t") {
+			c.Errorf("kubectl lowlatency %s is completed by %q, want %q among it", strings.Join(tc.words, " "), said, tc.want)
+		}
+	}
 }
 
 // TestGuard runs the guard of the release on this machine, which it must not change.
