@@ -17,11 +17,12 @@ state() {
 }
 
 # without_digest prints each line of a Dockerfile or manifest that names an image of others without its digest. The name
-# controller is our own image's, which whoever installs replaces.
+# controller is our own image's, which whoever installs replaces; registry.example.com is nobody's, and stands in samples for the
+# programs of whoever reads them.
 without_digest() {
   git ls-files -- '*Dockerfile*' 'config/*.yaml' 'hack/*.yaml' 'bundle/manifests/*.yaml' |
     xargs grep -HnE '^(ARG [A-Z_]*IMAGE=|FROM |[ -]*image: )' |
-    grep -vE '@sha256:[0-9a-f]{64}|FROM .*\$\{[A-Z_]+\}|=scratch$|FROM scratch|image: "?(controller:latest|ghcr.io/lowlatency-dev/|\{\{ include "lowlatency-operator.image")'
+    grep -vE '@sha256:[0-9a-f]{64}|FROM .*\$\{[A-Z_]+\}|=scratch$|FROM scratch|image: "?(controller:latest|registry[.]example[.]com/|ghcr.io/lowlatency-dev/|\{\{ include "lowlatency-operator.image")'
 }
 
 if unpinned=$(without_digest); then

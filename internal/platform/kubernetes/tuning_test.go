@@ -74,7 +74,7 @@ func TestWhatIsHeldWithTuneD(t *testing.T) {
 // TestEachSettingIsHeldOrLeft: whoever has plans derive another setting decides whether it may be away while TuneD is.
 func TestEachSettingIsHeldOrLeft(t *testing.T) {
 	left := []string{
-		"kernel.hung_task_timeout_secs", "net.core.rps_default_mask", "vm.dirty_background_ratio", "vm.dirty_ratio", "vm.swappiness",
+		"net.core.rps_default_mask", "vm.dirty_background_ratio", "vm.dirty_ratio", "vm.swappiness",
 		// Given by the user of golden plans.
 		"net.core.busy_poll", "net.core.busy_read",
 	}
