@@ -285,7 +285,7 @@ lab-onload: programs-lab-onload ## Judge a real Onload on AF_XDP: its modules in
 	go test -tags lab -count=1 -timeout 90m -v ./test/lab/onload
 
 # The tests of lab-enact, the one first that shows most: each has a time of its own, so that one which hangs takes no other with it.
-ENACT_TESTS := TestFleet TestFleetStops TestDisturbed TestPowerCuts TestTrialsThatFail TestEnact TestKilled
+ENACT_TESTS := TestFleet TestFleetStops TestDisturbed TestPowerCuts TestHost TestTrialsThatFail TestEnact TestKilled
 
 .PHONY: lab-enact
 lab-enact: programs-lab-enact ## Change ordinary hosts, with GRUB on their own disks, by the guard and by the operator on a real control plane, and print one table; it is in dist/lab-enact.txt, too.
