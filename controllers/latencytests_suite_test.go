@@ -351,7 +351,7 @@ func (s *suite) comparesStacks(ctx SpecContext) {
 			s.forget(ctx, server)
 		}
 	}
-	Expect(strings.Join(order, " ")).To(Equal("kernel onload onload kernel kernel onload onload kernel kernel onload"))
+	Expect(strings.Join(order, ",")).To(Equal("kernel,onload,onload,kernel,kernel,onload,onload,kernel,kernel,onload"))
 	Eventually(func(g Gomega) {
 		g.Expect(s.client.Get(ctx, key, test)).To(Succeed())
 		g.Expect(test.Status.Results[0].Outcome).To(Equal(v1alpha1.LatencyPassed), test.Status.Results[0].Message)

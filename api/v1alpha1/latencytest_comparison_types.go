@@ -21,7 +21,7 @@ type LatencyRatioBound struct {
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=20
-// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-a-z0-9]*[a-z0-9])?$`
+// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]+(-[a-z0-9]+)*$`
 type LatencySide string
 
 const (
@@ -55,7 +55,7 @@ type StackComparison struct {
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=20
-// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of a side has lower-case letters, digits and - between them, such as onload."
+// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]+(-[a-z0-9]+)*$')",message="the name of a side has lower-case letters, digits and - between them, such as onload."
 type StackName string
 
 // StackSide is a side of a comparison of stacks.

@@ -12,6 +12,7 @@ const fileEFVI = "libciul.so.1"
 func efviStack() Stack {
 	return Stack{
 		Type: v1alpha1.StackEFVI, Sample: "market-data/efvi/pool.yaml", Section: "ef_vi",
+		Measures:   "eflatency",
 		hasSection: func(s *v1alpha1.BypassStack) bool { return s.EFVI != nil },
 		needs:      func(s *v1alpha1.BypassStack) needs { return efviNeeds(s.EFVI) },
 		supported:  (*candidate).supported,

@@ -23,12 +23,13 @@ const (
 func onloadStack() Stack {
 	return Stack{
 		Type: v1alpha1.StackOnload, Sample: "tick-to-trade/pool.yaml", Section: "Onload",
-		HasStackdump: true,
-		hasSection:   func(s *v1alpha1.BypassStack) bool { return s.Onload != nil },
-		needs:        func(s *v1alpha1.BypassStack) needs { return onloadNeeds(s.Onload) },
-		supported:    (*candidate).supported,
-		eligible:     []rule{(*candidate).nativeXDP},
-		rules:        onloadRules((*candidate).interfaceVersion, (*candidate).userVersion),
+		AcceleratesSockets: true,
+		HasStackdump:       true,
+		hasSection:         func(s *v1alpha1.BypassStack) bool { return s.Onload != nil },
+		needs:              func(s *v1alpha1.BypassStack) needs { return onloadNeeds(s.Onload) },
+		supported:          (*candidate).supported,
+		eligible:           []rule{(*candidate).nativeXDP},
+		rules:              onloadRules((*candidate).interfaceVersion, (*candidate).userVersion),
 		badSettings: func(s *v1alpha1.BypassStack) []string {
 			_, bad := good(s.Onload.Options, CheckOption)
 			return bad

@@ -18,6 +18,7 @@ const fileTCPDirect = "libonload_zf.so.1"
 func tcpDirectStack() Stack {
 	return Stack{
 		Type: v1alpha1.StackTCPDirect, Sample: "order-entry/tcpdirect/pool.yaml", Section: "TCPDirect",
+		Measures:   "zfudppingpong",
 		hasSection: func(s *v1alpha1.BypassStack) bool { return s.TCPDirect != nil },
 		needs:      func(s *v1alpha1.BypassStack) needs { return tcpDirectNeeds(s.TCPDirect) },
 		supported:  (*candidate).supported,

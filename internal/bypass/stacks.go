@@ -20,6 +20,10 @@ type Stack struct {
 	// HasStackdump means that onload_stackdump counts what its programs receive at user level and what through the
 	// kernel.
 	HasStackdump bool
+	// AcceleratesSockets means that programs with the C library's sockets go by it unchanged. Measures is the vendor's program by which another
+	// one is measured; "" for none that is known.
+	AcceleratesSockets bool
+	Measures           string
 	// Plugin is what the pod of its device plugin needs besides.
 	Plugin PluginPod
 

@@ -6,6 +6,7 @@ package docs
 import (
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -180,8 +181,8 @@ func TestSamplesPlan(t *testing.T) {
 	plan := func(files ...string) {
 		t.Helper()
 		plans++
-		args := []string{"plan", "--root", "worker-1=" + host, "-o", "jsonpath={[*].planHash}", "-f"}
-		args = append(args, strings.Split(strings.Join(files, "\x00-f\x00"), "\x00")...)
+		args := slices.Concat([]string{"plan", "--root", "worker-1=" + host, "-o", "jsonpath={[*].planHash}", "-f"},
+			strings.Split(strings.Join(files, "\x00-f\x00"), "\x00"))
 		var out, said strings.Builder
 		code := cli.Run(t.Context(), "", args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &said})
 		if code != cli.ExitOK || out.Len() == 0 {

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
@@ -127,16 +128,15 @@ func (w *World) poolsMissing(p *qualification.Parameters, side *qualification.Si
 // withoutSockets says that the stack of a pool accelerates no program with sockets; "" when it does. What a side is to be measured with is then a program of
 // the vendor.
 func withoutSockets(pool *v1alpha1.BypassNICPool) string {
-	programs := map[v1alpha1.StackType]string{
-		v1alpha1.StackTCPDirect: ": its programs, such as zfudppingpong of its vendor, measure it",
-		v1alpha1.StackEFVI:      ": its programs, such as eflatency of its vendor, measure it",
-		v1alpha1.StackVFIO:      "", v1alpha1.StackAFXDP: "",
-	}
-	program, found := programs[pool.Spec.Stack.Type]
-	if !found {
+	stack := bypass.StackOf(pool.Spec.Stack.Type)
+	if stack.AcceleratesSockets {
 		return ""
 	}
-	return fmt.Sprintf("BypassNICPool %s has stack %s, which accelerates no sockets, and a side with path Accelerated is measured through sockets%s", pool.Name, pool.Spec.Stack.Type, program)
+	program := ""
+	if stack.Measures != "" {
+		program = ": its programs, such as " + stack.Measures + " of its vendor, measure it"
+	}
+	return fmt.Sprintf("BypassNICPool %s has stack %s, which accelerates no sockets, and a side with path Accelerated is measured through sockets%s", pool.Name, stack.Type, program)
 }
 
 // followServer looks after the server of a node that is measured, and makes the Job of the client when it is ready. It reports whether
