@@ -169,7 +169,7 @@ endif
 
 .PHONY: test
 test: programs-test envtest ## Run every test, with a real API server and the real kubelet's validation; fail below 85 % of internal/.
-	FAULTS=all $(GO_TEST) -timeout 20m -coverprofile=cover.out ./...
+	FAULTS=all $(GO_TEST) -timeout 40m -coverprofile=cover.out ./...
 	hack/coverage.sh cover.out internal/ $(COVERAGE_MINIMUM)
 	$(MAKE) --no-print-directory test-kubelet test-image test-olm test-gitops test-helm
 
