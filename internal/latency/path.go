@@ -5,6 +5,10 @@ package latency
 
 import "fmt"
 
+// LargestInFrame is the most bytes of a message that goes as a frame of AF_XDP: 1500 bytes of Ethernet less 20 of the header of IPv4 and 8 of that of
+// UDP.
+const LargestInFrame = 1500 - 20 - 8
+
 // PathState says in one word which way messages went.
 type PathState string
 

@@ -91,7 +91,7 @@ func (f *pingPongFlags) measure(ctx context.Context, out, progress io.Writer) er
 	if r.Sizes == nil {
 		r.Sizes = traffic.DefaultSizes(r.Transport)
 		if f.frames != "" {
-			r.Sizes = slices.DeleteFunc(r.Sizes, func(size int) bool { return size > traffic.LargestInFrame })
+			r.Sizes = slices.DeleteFunc(r.Sizes, func(size int) bool { return size > latency.LargestInFrame })
 		}
 	}
 	budget, err := f.budget()

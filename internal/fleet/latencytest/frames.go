@@ -9,32 +9,31 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 )
 
-// largestInFrame is the most bytes of a message that goes as a frame of AF_XDP, as the program of the pod has it: 1500 bytes less the headers of
-// IP and UDP.
-const largestInFrame = 1472
+// goesAsFrames reports whether messages of an end go as frames of AF_XDP: by the stack of its pool, unless it is to have the kernel's sockets.
+func goesAsFrames(pool *v1alpha1.BypassNICPool, end *v1alpha1.TestEnd) bool {
+	return pool != nil && pool.Spec.Stack.AFXDP != nil && end.Sockets != v1alpha1.TestSocketsKernel
+}
 
-// hasFrames reports whether pods of a pool send frames of AF_XDP.
-func hasFrames(pool *v1alpha1.BypassNICPool) bool { return pool != nil && pool.Spec.Stack.AFXDP != nil }
-
-// framesMissing says why the messages of a test cannot go as frames of AF_XDP; "" when they can, and when neither pool has that stack. A pool is nil for
-// none.
-func framesMissing(parameters *qualification.Parameters, server, client *v1alpha1.BypassNICPool) string {
-	if !hasFrames(server) && !hasFrames(client) {
+// framesMissing says why the messages of a test cannot go as frames of AF_XDP; "" when they can, and when they are not to. The pools are those of the
+// ends whose messages do.
+func framesMissing(parameters *qualification.Parameters, pools []*v1alpha1.BypassNICPool) string {
+	switch len(pools) {
+	case 0:
 		return ""
-	}
-	if !hasFrames(server) || !hasFrames(client) {
+	case 1:
 		return "only one of spec.traffic.server and spec.traffic.client has a pool with stack AFXDP: name one for both, since frames reach no socket of another stack"
 	}
 	if transport := parameters.Traffic.Transport; transport != v1alpha1.TransportUDP {
 		return fmt.Sprintf("spec.traffic.transport is %s, and over AF_XDP messages go by UDP alone: set it to UDP, or name pools with stack Onload", transport)
 	}
-	if largest := slices.Max(parameters.Sizes); largest > largestInFrame {
-		return fmt.Sprintf("a message of %d bytes is larger than a frame of AF_XDP: leave out sizes of more than %d bytes", largest, largestInFrame)
+	if largest := slices.Max(parameters.Sizes); largest > latency.LargestInFrame {
+		return fmt.Sprintf("a message of %d bytes is larger than a frame of AF_XDP: leave out sizes of more than %d bytes", largest, latency.LargestInFrame)
 	}
-	for _, pool := range []*v1alpha1.BypassNICPool{server, client} {
+	for _, pool := range pools {
 		if pool.Spec.Stack.AFXDP.Steering.Type != v1alpha1.SteeringUDPPorts {
 			return fmt.Sprintf("spec.stack.afxdp.steering.type of BypassNICPool %s has to be UDPPorts, so that the kernel goes on answering ARP and messages have a port", pool.Name)
 		}
@@ -45,11 +44,8 @@ func framesMissing(parameters *qualification.Parameters, server, client *v1alpha
 	return ""
 }
 
-// frameArgs tell the pod of an end by which socket its messages go; none when they go by sockets of the C library.
+// frameArgs tell the pod of an end by which socket of a pool its frames go.
 func frameArgs(pool *v1alpha1.BypassNICPool, end *v1alpha1.TestEnd) []string {
-	if !hasFrames(pool) {
-		return nil
-	}
 	stack := pool.Spec.Stack.AFXDP
 	first := int32(0)
 	if stack.Queues.First != nil {

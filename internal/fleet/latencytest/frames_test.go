@@ -74,11 +74,16 @@ func TestFramesThatCannotBe(t *testing.T) {
 		"larger on a schedule": {func(s *scene) {
 			s.Test.Spec.Kind, s.Test.Spec.PingPong, s.Test.Spec.RateSweep = v1alpha1.LatencyTestRateSweep, nil, &v1alpha1.RateSweepTest{Bytes: 1473}
 		}, "a message of 1473 bytes is larger than a frame of AF_XDP"},
-		"TCP":               {func(s *scene) { s.Test.Spec.Traffic.Transport = v1alpha1.TransportTCP }, "spec.traffic.transport is TCP"},
-		"multicast":         {func(s *scene) { s.Test.Spec.Traffic.Transport = v1alpha1.TransportMulticast }, "spec.traffic.transport is Multicast"},
-		"a large message":   {func(s *scene) { s.Test.Spec.PingPong.Sizes = []int32{4096, 64} }, "a message of 4096 bytes is larger than a frame of AF_XDP"},
-		"no pool of client": {func(s *scene) { s.Test.Spec.Traffic.Client = nil }, "only one of spec.traffic.server and spec.traffic.client has a pool"},
-		"no pool of server": {func(s *scene) { s.Test.Spec.Traffic.Server.BypassNICPool = "" }, "only one of spec.traffic.server and spec.traffic.client has a pool"},
+		"TCP":             {func(s *scene) { s.Test.Spec.Traffic.Transport = v1alpha1.TransportTCP }, "spec.traffic.transport is TCP"},
+		"multicast":       {func(s *scene) { s.Test.Spec.Traffic.Transport = v1alpha1.TransportMulticast }, "spec.traffic.transport is Multicast"},
+		"a large message": {func(s *scene) { s.Test.Spec.PingPong.Sizes = []int32{4096, 64} }, "a message of 4096 bytes is larger than a frame of AF_XDP"},
+		"the kernel's sockets": {func(s *scene) {
+			s.Test.Spec.Traffic.Transport = v1alpha1.TransportTCP
+			s.Test.Spec.Traffic.Server.Sockets, s.Test.Spec.Traffic.Client.Sockets = v1alpha1.TestSocketsKernel, v1alpha1.TestSocketsKernel
+		}, ""},
+		"the kernel's sockets at one end": {func(s *scene) { s.Test.Spec.Traffic.Client.Sockets = v1alpha1.TestSocketsKernel }, "only one of spec.traffic.server and spec.traffic.client has a pool"},
+		"no pool of client":               {func(s *scene) { s.Test.Spec.Traffic.Client = nil }, "only one of spec.traffic.server and spec.traffic.client has a pool"},
+		"no pool of server":               {func(s *scene) { s.Test.Spec.Traffic.Server.BypassNICPool = "" }, "only one of spec.traffic.server and spec.traffic.client has a pool"},
 		"another stack of the server": {func(s *scene) {
 			s.Pools = append(s.Pools, &v1alpha1.BypassNICPool{ObjectMeta: metav1.ObjectMeta{Name: "x2"}})
 			s.Test.Spec.Traffic.Server.BypassNICPool = "x2"

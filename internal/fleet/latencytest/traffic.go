@@ -117,12 +117,23 @@ func (w *World) poolsMissing(p *qualification.Parameters, side *qualification.Si
 		if why != "" {
 			return why
 		}
-		if end.Sockets == v1alpha1.TestSocketsKernel {
-			pool = nil
+		if goesAsFrames(pool, end) {
+			frames = append(frames, pool)
 		}
-		frames = append(frames, pool)
 	}
-	return framesMissing(p, frames[0], frames[1])
+	return framesMissing(p, frames)
+}
+
+// wayArgs tell the pod of an end how its messages go; none for sockets of the C library with what the pool preloads.
+func wayArgs(pool *v1alpha1.BypassNICPool, end *v1alpha1.TestEnd) []string {
+	switch {
+	case end.Sockets == v1alpha1.TestSocketsKernel:
+		return []string{"--sockets=" + string(v1alpha1.TestSocketsKernel)}
+	case goesAsFrames(pool, end):
+		return frameArgs(pool, end)
+	default:
+		return nil
+	}
 }
 
 // withoutSockets says that the stack of a pool accelerates no program with sockets; "" when it does. What a side is to be measured with is then a program of
@@ -409,11 +420,7 @@ func (w *World) trafficJob(on *candidate, end *v1alpha1.TestEnd, name string, se
 			resources[corev1.ResourceHugePagesPrefix+sizeOfAllHugepages] = *resource.NewQuantity(int64(pages*hugepageMebibytes)<<20, resource.BinarySI)
 		}
 	}
-	how := frameArgs(pool, end)
-	if end.Sockets == v1alpha1.TestSocketsKernel {
-		how = []string{"--sockets=" + string(v1alpha1.TestSocketsKernel)}
-	}
-	job := w.job(on, name, seconds, w.container(w.TrafficImage, resources, slices.Concat(args, how, []string{
+	job := w.job(on, name, seconds, w.container(w.TrafficImage, resources, slices.Concat(args, wayArgs(pool, end), []string{
 		fmt.Sprintf("--own=%d", cpus), "--record=" + RecordFile,
 	})))
 	if networks := networksOf(pool, end); networks != "" {

@@ -16,9 +16,6 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 )
 
-// LargestInFrame is the most bytes of a message that goes as a frame: what is left of 1500 bytes without the headers of IP and UDP.
-const LargestInFrame = 1472
-
 // Frames say by which socket of AF_XDP an end sends and receives messages, and what its frames carry. The socket is handed over by the device plugin of
 // a BypassNICPool.
 type Frames struct {
@@ -81,8 +78,8 @@ func (r *Request) checkFrames() error {
 	if r.Transport != latency.UDP {
 		return fmt.Errorf("transport %s: frames of AF_XDP carry UDP alone", r.Transport)
 	}
-	if largest := slices.Max(r.Sizes); largest > LargestInFrame {
-		return fmt.Errorf("size %d: a frame has room for a message of up to %d bytes", largest, LargestInFrame)
+	if largest := slices.Max(r.Sizes); largest > latency.LargestInFrame {
+		return fmt.Errorf("size %d: a frame has room for a message of up to %d bytes", largest, latency.LargestInFrame)
 	}
 	return r.Frames.check()
 }
