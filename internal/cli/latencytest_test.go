@@ -509,17 +509,26 @@ func rateSweepTest(t *testing.T) *v1alpha1.LatencyTest {
 	return test
 }
 
-func TestReportOfARateSweep(t *testing.T) {
-	file := saved(t, rateSweepTest(t))
+// expectReports holds what report and compare print of a test, with its rows, against a golden file, and wants words on its page. The file has the
+// test for other reports.
+func expectReports(t *testing.T, test *v1alpha1.LatencyTest, goldenFile string, onPage ...string) (file string) {
+	t.Helper()
+	file = saved(t, test)
 	report, compared := run(t, "", "test", "report", "-f", file), run(t, "", "test", "compare", "-f", file)
 	rows := run(t, "", "test", "report", "-f", file, "-o", "csv")
-	golden.Assert(t, report.out+"\n"+compared.out+"\n"+rows.out, "latencytest-ratesweep.txt")
+	golden.Assert(t, report.out+"\n"+compared.out+"\n"+rows.out, goldenFile)
 	page := run(t, "", "test", "report", "-f", file, "-o", "html").out
-	for _, want := range []string{"10000 a second: 99 %", "50000 a second: late messages", "50000 a second: messages a second", "from when it left", ">messages a second<", ">50000<"} {
+	for _, want := range onPage {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
+	return file
+}
+
+func TestReportOfARateSweep(t *testing.T) {
+	expectReports(t, rateSweepTest(t), "latencytest-ratesweep.txt",
+		"10000 a second: 99 %", "50000 a second: late messages", "50000 a second: messages a second", "from when it left", ">messages a second<", ">50000<")
 }
 
 func TestRateSweepOfFlags(t *testing.T) {
@@ -565,16 +574,8 @@ func loadSearchTest(t *testing.T) *v1alpha1.LatencyTest {
 }
 
 func TestReportOfASearch(t *testing.T) {
-	file := saved(t, loadSearchTest(t))
-	report, compared := run(t, "", "test", "report", "-f", file), run(t, "", "test", "compare", "-f", file)
-	rows := run(t, "", "test", "report", "-f", file, "-o", "csv")
-	golden.Assert(t, report.out+"\n"+compared.out+"\n"+rows.out, "latencytest-loadsearch.txt")
-	page := run(t, "", "test", "report", "-f", file, "-o", "html").out
-	for _, want := range []string{"highest rate that passed, messages a second", "lowest rate above it that did not", "best pass: 99 %", "lowest fail: lost messages"} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %q", want)
-		}
-	}
+	expectReports(t, loadSearchTest(t), "latencytest-loadsearch.txt",
+		"highest rate that passed, messages a second", "lowest rate above it that did not", "best pass: 99 %", "lowest fail: lost messages")
 }
 
 func TestSearchOfFlags(t *testing.T) {
@@ -631,19 +632,9 @@ func comparisonTest(t *testing.T) *v1alpha1.LatencyTest {
 }
 
 func TestReportOfAComparison(t *testing.T) {
-	file := saved(t, comparisonTest(t))
-	report, compared := run(t, "", "test", "report", "-f", file), run(t, "", "test", "compare", "-f", file)
-	rows := run(t, "", "test", "report", "-f", file, "-o", "csv")
-	golden.Assert(t, report.out+"\n"+compared.out+"\n"+rows.out, "latencytest-comparison.txt")
-	page := run(t, "", "test", "report", "-f", file, "-o", "html").out
-	for _, want := range []string{
+	file := expectReports(t, comparisonTest(t), "latencytest-comparison.txt",
 		"container to host, 64 bytes: 99 %", ">1.240<", "host, 1024 bytes: longest", ">container to host, 50 %<", ">container to host, tail<", "times as long, and the interval",
-		">container, 50 %<", ">host, 50 %<", ">container<", ">host<",
-	} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %q", want)
-		}
-	}
+		">container, 50 %<", ">host, 50 %<", ">container<", ">host<")
 	log := run(t, "", "test", "report", "-f", file, "-o", "hdr").out
 	for _, want := range []string{"Tag=tests/pods/n1/container,", "Tag=tests/pods/n1/host,"} {
 		if !strings.Contains(log, want) {
@@ -680,20 +671,11 @@ func stacksTest(t *testing.T) *v1alpha1.LatencyTest {
 
 // TestReportOfStacks: all sides are in one table, each with its path, and one that took another has no ratio.
 func TestReportOfStacks(t *testing.T) {
-	file := saved(t, stacksTest(t))
-	report, compared := run(t, "", "test", "report", "-f", file), run(t, "", "test", "compare", "-f", file)
-	rows := run(t, "", "test", "report", "-f", file, "-o", "csv")
-	golden.Assert(t, report.out+"\n"+compared.out+"\n"+rows.out, "latencytest-stacks.txt")
-	page := run(t, "", "test", "report", "-f", file, "-o", "html").out
-	for _, want := range []string{
+	file := expectReports(t, stacksTest(t), "latencytest-stacks.txt",
 		"onload to kernel, 64 bytes: 99 %", ">onload to kernel, 50 %<", ">kernel, 50 %<", ">onload-host, 50 %<", "onload: path Accelerated, and Accelerated was wanted: the kernel counted 0 for 2 messages<",
-		"onload-host: path Kernel, and Accelerated was wanted: the kernel counted 2 for 2 messages; counted with the longest: eth0 (7 a second), softirq NET_RX (9 a second)<",
-	} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %q", want)
-		}
-	}
-	if log := run(t, "", "test", "report", "-f", file, "-o", "hdr").out; !strings.Contains(log, "Tag=tests/stacks/n1/onload,") {
+		"onload-host: path Kernel, and Accelerated was wanted: the kernel counted 2 for 2 messages; counted with the longest: eth0 (7 a second), softirq NET_RX (9 a second)<")
+	log := run(t, "", "test", "report", "-f", file, "-o", "hdr").out
+	if !strings.Contains(log, "Tag=tests/stacks/n1/onload,") {
 		t.Errorf("the log lacks a side:\n%s", log)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	notation "github.com/lowlatency-dev/lowlatency-operator/internal/linux/setting"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/bootloader"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
@@ -145,7 +146,7 @@ func (g *Guard) valueUnlike(h *history, c journal.Change) []string {
 	switch {
 	case err != nil:
 		return []string{notCompared(c.Path, err)}
-	case now != string(c.Before.Content):
+	case !notation.Same(c.Path, now, string(c.Before.Content)):
 		return []string{fmt.Sprintf("%s is %q, and was %q before", c.Path, now, c.Before.Content)}
 	default:
 		return nil
