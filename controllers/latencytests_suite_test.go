@@ -46,8 +46,14 @@ func describeLatencyTests(s *suite) {
 // addTestedNode is a node in boot b1 of kernel 6.12, without a profile.
 func (s *suite) addTestedNode(ctx context.Context) {
 	GinkgoHelper()
-	Expect(s.client.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: tested}})).To(Succeed())
-	s.boots(ctx, tested, "b1", "6.12")
+	s.addNode(ctx, tested, "b1")
+}
+
+// addNode is a node in a boot of kernel 6.12.
+func (s *suite) addNode(ctx context.Context, name, boot string) {
+	GinkgoHelper()
+	Expect(s.client.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
+	s.boots(ctx, name, boot, "6.12")
 }
 
 // boots is what a kubelet writes after a boot.
@@ -190,8 +196,7 @@ const answering = "answering-1"
 
 func (s *suite) measuresBetweenNodes(ctx SpecContext) {
 	s.addTestedNode(ctx)
-	Expect(s.client.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: answering}})).To(Succeed())
-	s.boots(ctx, answering, "b9", "6.12")
+	s.addNode(ctx, answering, "b9")
 	test := &v1alpha1.LatencyTest{
 		ObjectMeta: metav1.ObjectMeta{Namespace: applications, Name: "quiet"},
 		Spec: v1alpha1.LatencyTestSpec{
@@ -240,8 +245,7 @@ func (s *suite) measuresBetweenNodes(ctx SpecContext) {
 
 func (s *suite) comparesWithTheHost(ctx SpecContext) {
 	s.addTestedNode(ctx)
-	Expect(s.client.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: answering}})).To(Succeed())
-	s.boots(ctx, answering, "b9", "6.12")
+	s.addNode(ctx, answering, "b9")
 	test := &v1alpha1.LatencyTest{
 		ObjectMeta: metav1.ObjectMeta{Namespace: applications, Name: "quiet"},
 		Spec: v1alpha1.LatencyTestSpec{
@@ -300,8 +304,7 @@ func (s *suite) comparesWithTheHost(ctx SpecContext) {
 
 func (s *suite) comparesStacks(ctx SpecContext) {
 	s.addTestedNode(ctx)
-	Expect(s.client.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: answering}})).To(Succeed())
-	s.boots(ctx, answering, "b9", "6.12")
+	s.addNode(ctx, answering, "b9")
 	test := &v1alpha1.LatencyTest{
 		ObjectMeta: metav1.ObjectMeta{Namespace: applications, Name: "quiet"},
 		Spec: v1alpha1.LatencyTestSpec{
