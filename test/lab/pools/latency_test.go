@@ -33,8 +33,8 @@ const (
 	longest = 5 * time.Second
 	// busyTries is how often a machine may be too busy to be measured, after which it is measured again at once.
 	busyTries = 8
-	// neighbour is how long the neighbour keeps the CPUs for itself.
-	neighbour = 12 * time.Second
+	// neighbour is how long the neighbour keeps the CPUs for itself each time, and pause is how long it lets them go in between.
+	neighbour, pause = 8 * time.Second, 4 * time.Second
 )
 
 // measurements shows LatencyTests on the real kubelet.
@@ -42,8 +42,12 @@ func (s *scene) measurements(t *testing.T) {
 	t.Helper()
 	s.step(t, "LatencyTest: jitter of CPUs that its pod has for itself", s.jitter)
 	s.step(t, "LatencyTest: a neighbour turns the verdict, and is named", s.neighbour)
+	s.step(t, "LatencyTest: an interrupt is moved to the measured CPU, and is named", s.interrupted)
 	s.step(t, "LatencyTest: messages between pods on two NUMA nodes", s.messages)
 	s.step(t, "LatencyTest: messages at two rates", s.rates)
+	s.step(t, "LatencyTest: the highest stable load", s.load)
+	s.step(t, "LatencyTest: messages as frames of AF_XDP between two NICs", s.frames)
+	s.step(t, "LatencyTest: a pod beside its host", s.besideHost)
 	s.step(t, "LatencyTest: the node's gate closes for a failure, and opens for a pass", s.closes)
 	s.step(t, "LatencyTest: another command line makes the pass stale; measured again, the gate opens", s.stale)
 }
@@ -120,21 +124,32 @@ func (s *scene) jitter(t *testing.T) string {
 	return fmt.Sprintf("Passed: CPU %s, %d interruptions, longest %s", measured.CPUs, measured.Interruptions, time.Duration(measured.MaximumNanoseconds))
 }
 
-// hog waits on the machine for a process that measures, and then keeps each of its CPUs for itself for a while, with real-time priority. The
-// API server would tell too late: under emulation it hears of a pod's start when much of a measurement is over. What ends it is on other CPUs,
-// for nothing else runs on these. Which those of the pod are says its control group: the process has divided them among its threads.
+// hog waits on the machine for a process that measures, and then keeps each of its CPUs for itself, with real-time priority, again and again until
+// that process has ended: the first time may be over before it measures, for the hog keeps it from starting, and in the pauses it comes on. The
+// API server would tell too late: under emulation it hears of a pod's start when much of a measurement is over. What ends a hog is on other CPUs,
+// for nothing else runs on these. Which those of the pod are says its control group: the process has divided them among its threads. Since Linux 6.12
+// the fair server (kernel/sched/deadline.c) gives ordinary threads 50 ms of each second besides, for which no interruption would be long.
 const hog = `until pid=$(pgrep -o -f '[p]robe latencytest'); do sleep 0.2; done
 cat /sys/fs/cgroup$(cut -d: -f3 /proc/$pid/cgroup)/cpuset.cpus.effective >/run/neighbour
 mask=$(taskset -c $(cat /run/neighbour) awk '/^Cpus_allowed:/ {print $2}' /proc/self/status)
-for cpu in $(seq 0 7); do
-  [ $((0x$mask >> cpu & 1)) = 0 ] || timeout %.0f chrt -f 50 taskset -c $cpu sh -c 'while :; do :; done' &
+own=$(for cpu in $(seq 0 7); do [ $((0x$mask >> cpu & 1)) = 0 ] || echo $cpu; done)
+for cpu in $own; do
+  fair=/sys/kernel/debug/sched/fair_server/cpu$cpu/runtime
+  [ ! -e $fair ] || { cat $fair >/run/fair-$cpu; echo 0 >$fair; }
 done
-wait
+while [ -d /proc/$pid ]; do
+  for cpu in $own; do timeout %.0f chrt -f 50 taskset -c $cpu sh -c 'while :; do :; done' & done
+  wait
+  sleep %.0f
+done
+for cpu in $own; do
+  [ ! -e /run/fair-$cpu ] || cat /run/fair-$cpu >/sys/kernel/debug/sched/fair_server/cpu$cpu/runtime
+done
 `
 
 // neighbour lets a real-time program take the CPUs of the measuring pod away.
 func (s *scene) neighbour(t *testing.T) string {
-	must(t, s.machine.WriteFile(t.Context(), "/run/hog", fmt.Sprintf(hog, neighbour.Seconds()), 0o600))
+	must(t, s.machine.WriteFile(t.Context(), "/run/hog", fmt.Sprintf(hog, neighbour.Seconds(), pause.Seconds()), 0o600))
 	s.run(t, "rm -f /run/neighbour; systemd-run --quiet --unit=neighbour sh /run/hog")
 	test := latencyTest("quiet")
 	must(t, s.api.Patch(t.Context(), test, client.RawPatch("application/merge-patch+json",
@@ -148,6 +163,7 @@ func (s *scene) neighbour(t *testing.T) string {
 	if text, code := s.report(t, test.Name); code != 1 {
 		t.Errorf("the report ends with %d:\n%s", code, text)
 	}
+	s.run(t, "until ! systemctl is-active --quiet neighbour; do sleep 1; done")
 	return fmt.Sprintf("Failed on CPU %s: %s", own, result.Message)
 }
 
@@ -159,16 +175,17 @@ func (s *scene) messages(t *testing.T) string {
 	test.Spec.Traffic = &v1alpha1.TestTraffic{Transport: v1alpha1.TransportUDP, Waiting: v1alpha1.WaitingBlock, Server: v1alpha1.TestServer{Placement: v1alpha1.ServerOnSameNode}}
 	test.Spec.PingPong = &v1alpha1.PingPongTest{Sizes: []int32{64, 1472}}
 	test.Spec.Budget = &v1alpha1.LatencyBudget{MaximumNanoseconds: longest.Nanoseconds(), Path: v1alpha1.LatencyPathKernel}
+	places := s.watchPlaces(t)
 	s.create(t, test)
 	result, tries := s.whenQuiet(t, test)
 	expect(t, result, v1alpha1.LatencyPassed)
-	client := s.isolated(t, result.Measured.CPUs)
+	client, seen := s.isolated(t, result.Measured.CPUs), places(t)
 	network := result.Measured.Network
 	if network == nil || network.Path != v1alpha1.LatencyPathKernel || len(network.Sizes) != 2 {
 		t.Fatalf("over the network: %+v", network)
 	}
-	return fmt.Sprintf("Passed: client on CPU %s, %s, %d messages of 64 bytes, P50 %s; Inconclusive before, the machine was busy: %d times", client,
-		network.Path, network.Sizes[0].Samples, time.Duration(network.Sizes[0].Percentiles[0].Nanoseconds), tries)
+	return fmt.Sprintf("Passed: client on CPU %s, pods on %s, %s, %d messages of 64 bytes, P50 %s; Inconclusive before, the machine was busy: %d times", client,
+		seen, network.Path, network.Sizes[0].Samples, time.Duration(network.Sizes[0].Percentiles[0].Nanoseconds), tries)
 }
 
 // rates lets messages leave on a schedule between two pods of the node, as few as an emulated processor manages.

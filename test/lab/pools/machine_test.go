@@ -31,7 +31,7 @@ const (
 	kernel = lab.RealTimeBackports
 )
 
-// poolMachine has 2 NUMA nodes with a whole NIC on each, a NIC with virtual functions, and one that is nobody's.
+// poolMachine has 2 NUMA nodes with a whole NIC on each, a NIC with virtual functions, and one on each that is nobody's.
 func poolMachine(files string) lab.Spec {
 	return lab.Spec{
 		Name:     nodeName,
@@ -41,6 +41,7 @@ func poolMachine(files string) lab.Spec {
 			{ID: "nic1", Model: lab.Igb, NUMANode: 1},
 			{ID: "nic2", Model: lab.E1000e, NUMANode: 1},
 			{ID: "nic3", Model: lab.Virtio, NUMANode: 1},
+			{ID: "nic4", Model: lab.Virtio, NUMANode: 0},
 		},
 		Boot:  lab.Boot{Kernel: kernel, Arguments: slotArguments()},
 		IOMMU: lab.Present,
