@@ -59,7 +59,20 @@ type cut struct {
 	after   time.Duration
 }
 
-// TestPowerCuts cuts the power of the machine at random points of an enactment, of what follows its reboot, and of the removal.
+// reboots gives a command after which the machine reboots, and waits until it has.
+func (h *host) reboots(command string) {
+	h.t.Helper()
+	boot, err := h.machine.BootID(h.ctx())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	_, _ = h.machine.Execute(h.ctx(), command)
+	if err := h.machine.WaitReboot(h.ctx(), boot); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// TestPowerCuts cuts the power of the machine at random points of an enactment and of the removal, and of what follows the reboot of each.
 // However it comes back, everything is in force or everything is as before, and it comes to rest.
 func TestPowerCuts(t *testing.T) {
 	h := start(t)
@@ -70,17 +83,15 @@ func TestPowerCuts(t *testing.T) {
 	h.save("before")
 
 	h.run(guardProgram + " apply --yes --no-reboot " + file)
-	boot, _ := h.machine.BootID(h.ctx())
-	_, _ = h.machine.Execute(h.ctx(), "systemctl --no-block reboot")
-	if err := h.machine.WaitReboot(h.ctx(), boot); err != nil {
-		t.Fatal(err)
-	}
+	h.reboots("systemctl --no-block reboot")
 	h.save("trial")
 	if status := h.settled(); status.InForce != wanted {
 		t.Fatalf("without a power cut: %+v", status)
 	}
 	after := h.manifest()
 	h.save("in-force")
+	h.reboots("nohup " + guardProgram + " revert --yes >/dev/null 2>&1 &")
+	h.save("given-back")
 
 	seed := uint64(number(t, "LAB_SEED", int(time.Now().UnixNano()%1e6)))
 	t.Logf("the points are those of LAB_SEED=%d", seed)
@@ -95,7 +106,8 @@ func TestPowerCuts(t *testing.T) {
 			{phase: "before", command: guardProgram + " apply --yes " + file},
 			{phase: "trial", command: "true"},
 			{phase: "in-force", command: guardProgram + " revert --yes"},
-		}[i%3]
+			{phase: "given-back", command: "true"},
+		}[i%4]
 		c.after = time.Duration(random.Int64N(int64(cutWindow)))
 		h.cutOnce(i+1, c, wanted, before, after)
 	}
