@@ -17,6 +17,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
 
 // builtImage is the name of the image in config/, which an overlay replaces.
@@ -98,8 +100,28 @@ var _ = Describe("Overlays", func() {
 		Entry("Kubernetes with monitoring and repair", "default", "prometheus", "agent-repair"),
 		Entry("Kubernetes with every repair", "default", "agent-repair", "agent-repair-steering", "agent-repair-numa-balancing"),
 		Entry("Kubernetes whose hosts are changed", "default", "enactment"),
+		Entry("K3s whose hosts are changed", "default", "agent-k3s", "enactment"),
+		Entry("RKE2 with repair", "repair", "agent-rke2"),
 		Entry("OpenShift with every repair and the control plane", "openshift",
 			"agent-repair", "agent-repair-steering", "agent-repair-numa-balancing", "control-plane"),
+	)
+
+	DescribeTable("show agents the folder of another distribution's kubelet, to read and no more of it", func(component, folder string) {
+		agent := func(components ...string) corev1.PodSpec {
+			return find[appsv1.DaemonSet](overlay("default", components...), "DaemonSet", "lowlatency-operator-agent").Spec.Template.Spec
+		}
+		without, with := agent(), agent(component)
+		added := slices.DeleteFunc(slices.Clone(with.Containers[0].VolumeMounts), func(mount corev1.VolumeMount) bool {
+			return slices.ContainsFunc(without.Containers[0].VolumeMounts, func(other corev1.VolumeMount) bool { return other.MountPath == mount.MountPath })
+		})
+		Expect(added).To(ConsistOf(And(HaveField("MountPath", "/host"+folder), HaveField("ReadOnly", true),
+			HaveField("RecursiveReadOnly", HaveValue(Equal(corev1.RecursiveReadOnlyIfPossible))))))
+		Expect(with.Volumes).To(ContainElement(And(HaveField("Name", added[0].Name), HaveField("HostPath.Path", folder),
+			HaveField("HostPath.Type", HaveValue(Equal(corev1.HostPathDirectory))))))
+		Expect(host.DistributionFolders()).To(ContainElement(folder))
+	},
+		Entry("K3s", "agent-k3s", "/var/lib/rancher/k3s/agent/etc/kubelet.conf.d"),
+		Entry("RKE2", "agent-rke2", "/var/lib/rancher/rke2/agent/etc/kubelet.conf.d"),
 	)
 
 	DescribeTable("give the manager a certificate that Prometheus verifies, or say that it does not", func(component string, verified map[string]any, mounted bool) {

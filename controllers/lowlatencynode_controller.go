@@ -106,7 +106,7 @@ func (r *NodeReconciler) gather(ctx context.Context, name string) (*gate.World, 
 
 // askPlatform notes whether the platform is to change the Node.
 func (r *NodeReconciler) askPlatform(w *gate.World) {
-	w.Configured = w.Node != nil && r.platform.IsConfigured(w.Node)
+	w.Configured = w.Node != nil && r.platform.IsConfigured(w.Node, w.Report)
 }
 
 // refresh reads the node past the cache. The Node and its LowLatencyNode come to the cache by watches of their own, either of

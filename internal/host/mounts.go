@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -26,6 +27,12 @@ func Folders() []string {
 		[]string{unitFolders()[0], unitFolders()[1], kubelet},
 		configurations, []string{PlatformPodsFile},
 	)
+}
+
+// DistributionFolders are the folders of the kubelet's configuration that only hosts of one distribution have: each is mounted by a component of its
+// own, config/agent-k3s and config/agent-rke2.
+func DistributionFolders() []string {
+	return slices.Compact(slices.Sorted(maps.Values(rancherFolders())))
 }
 
 // GuardFolder is where the guard of an ordinary host keeps what it says.

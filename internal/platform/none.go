@@ -53,7 +53,7 @@ func (None) Return(_ context.Context, intent *fleet.Intent) (fleet.Remainder, er
 const changedRetry = 30 * time.Second
 
 // IsConfigured implements Platform: what configures the nodes is not known.
-func (None) IsConfigured(*corev1.Node) bool { return false }
+func (None) IsConfigured(*corev1.Node, *v1alpha1.LowLatencyNode) bool { return false }
 
 // Rules implements Platform: what brings plans to the nodes is not known, and neither is what it keeps to itself.
 func (None) Rules() plan.PlatformRules { return plan.PlatformRules{} }

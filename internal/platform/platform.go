@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
@@ -28,8 +29,8 @@ type Platform interface {
 	// Return gives the nodes back and removes everything that Roll made.
 	Return(ctx context.Context, intent *fleet.Intent) (fleet.Remainder, error)
 	// IsConfigured reports whether a node is known to have the configuration that the platform wants of it, so that it takes
-	// the plan that it is given without a reboot.
-	IsConfigured(node *corev1.Node) bool
+	// the plan that it is given without a reboot. The report is that of the node, nil where there is none.
+	IsConfigured(node *corev1.Node, report *v1alpha1.LowLatencyNode) bool
 	// Rules are what the platform keeps to itself on nodes, for planning.
 	Rules() plan.PlatformRules
 	// Watches are the kinds whose changes may let the next step happen.

@@ -120,7 +120,7 @@ func OwnObjects() []client.Object {
 func (p *Platform) Rules() plan.PlatformRules { return manifests.Rules() }
 
 // IsConfigured implements platform.Platform.
-func (p *Platform) IsConfigured(node *corev1.Node) bool {
+func (p *Platform) IsConfigured(node *corev1.Node, _ *v1alpha1.LowLatencyNode) bool {
 	return node.Annotations[annotationDesiredConfig] != "" && !isChanging(node)
 }
 

@@ -76,8 +76,11 @@ func New(options Options) (*Platform, error) {
 // Rules implements platform.Platform.
 func (p *Platform) Rules() plan.PlatformRules { return kubernetes.Rules() }
 
-// IsConfigured implements platform.Platform. Whether a node has its plan is what its agent finds.
-func (p *Platform) IsConfigured(*corev1.Node) bool { return false }
+// IsConfigured implements platform.Platform: the guard says in this boot that the plan is in force. Whether the node is as planned is what its agent finds.
+func (p *Platform) IsConfigured(node *corev1.Node, report *v1alpha1.LowLatencyNode) bool {
+	return report != nil && report.Status.Enactment != nil && report.Spec.PlanHash != "" &&
+		report.Status.Enactment.InForcePlanHash == report.Spec.PlanHash && fleet.IsOfBoot(report, node)
+}
 
 // Watches implements platform.Platform: what guards say comes with LowLatencyNodes, which are watched anyway.
 func (p *Platform) Watches() []platform.Watch {
