@@ -146,7 +146,7 @@ func (s *scene) frames(t *testing.T) string {
 		s.run(t, "ip link set "+s.interfaceOf(t, nic)+" up")
 		pool := &v1alpha1.BypassNICPool{}
 		must(t, yaml.UnmarshalStrict(readFile(t, "sockets.yaml"), pool))
-		pool.Name, pool.Spec.ResourceName, pool.Spec.NICs[0].PCIAddresses = name, "lowlatency.dev/"+name, []string{nic}
+		pool.Name, pool.Spec.ResourceName, pool.Spec.NICs[0].PCIAddresses = name, "lowlatency.dev/"+name, []v1alpha1.PCIAddress{v1alpha1.PCIAddress(nic)}
 		if err := s.api.Create(t.Context(), pool); client.IgnoreAlreadyExists(err) != nil {
 			t.Fatal(err)
 		}
