@@ -68,8 +68,15 @@ func (n *Node) hidesAttempt(wanted map[string]bool) bool {
 	if !n.isUnreadable() || n.isToHaveAPlan() && report.InForcePlanHash == n.Wanted.PlanHash {
 		return false
 	}
-	isDelivered := n.Issued != nil && n.Issued.Delivered && n.Issued.Action == Enact && wanted[n.Issued.PlanHash]
-	return isDelivered || n.IsChanged && report.Number == 0 || report.Number != 0 && n.isAbout(wanted) && report.InForcePlanHash != report.PlanHash
+	if report.Number == 0 && n.IsChanged || n.isHandedOver(wanted) {
+		return true
+	}
+	return report.Number != 0 && n.isAbout(wanted) && report.InForcePlanHash != report.PlanHash
+}
+
+// isHandedOver reports whether the guard may have taken an instruction to enact a plan that is wanted.
+func (n *Node) isHandedOver(wanted map[string]bool) bool {
+	return n.Issued != nil && n.Issued.Delivered && n.Issued.Action == Enact && wanted[n.Issued.PlanHash]
 }
 
 // isTriedAgain reports whether somebody has asked for another attempt at what has failed on the node, of which nothing is known yet.

@@ -47,7 +47,7 @@ func TestAFailureStops(t *testing.T) {
 		"taken back":                                {takenBack(), hasFailed},
 		"refused":                                   {takenBack(reported(v1alpha1.EnactmentRefused, 8, planA, ""), because("CannotEnact", "x")), hasFailed},
 		"taken back with another plan in force":     {takenBack(reported(v1alpha1.EnactmentTakenBack, 8, planA, planB)), hasFailed},
-		"its agent is silent since":                 {takenBack(silent), hasFailed},
+		"its agent is silent since":                 {takenBack(silent, wants(planA)), hasFailed},
 		"its kubelet is away since":                 {takenBack(notReady, silent), hasFailed},
 		"the host cannot have it any more":          {takenBack(impossible("no real-time kernel")), hasFailed},
 		"two profiles select it now":                {takenBack(unwanted), hasFailed},

@@ -105,11 +105,8 @@ func (g *Guard) services(ctx context.Context, operations []operation.Operation) 
 	if err != nil {
 		return err
 	}
-	if h.changesTuneD() && !slices.ContainsFunc(operations, func(o operation.Operation) bool { return o.Kind == operation.TuneDProfile }) {
-		// Its profile is one from before, or none.
-		if err := g.machine.Tool(ctx, systemctl, "try-restart", tunedService); err != nil {
-			return fmt.Errorf("starting TuneD again: %w", err)
-		}
+	if err := g.leaveTuneD(ctx, h, operations); err != nil {
+		return err
 	}
 	for i := range operations {
 		o := &operations[i]
@@ -120,6 +117,18 @@ func (g *Guard) services(ctx context.Context, operations []operation.Operation) 
 		if err := g.machine.Tool(ctx, command[0], command[1:]...); err != nil {
 			return fmt.Errorf("%s %s: %w", strings.ToLower(string(o.Kind)), o.Name, err)
 		}
+	}
+	return nil
+}
+
+// leaveTuneD has TuneD read its files again where its profile is one from before, or none.
+func (g *Guard) leaveTuneD(ctx context.Context, h *history, operations []operation.Operation) error {
+	hasProfile := slices.ContainsFunc(operations, func(o operation.Operation) bool { return o.Kind == operation.TuneDProfile })
+	if hasProfile || !h.changesTuneD() {
+		return nil
+	}
+	if err := g.machine.Tool(ctx, systemctl, "try-restart", tunedService); err != nil {
+		return fmt.Errorf("starting TuneD again: %w", err)
 	}
 	return nil
 }

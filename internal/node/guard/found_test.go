@@ -152,11 +152,16 @@ func TestASettingGoes(t *testing.T) {
 	}
 }
 
+// tunedPlans are one with the setting, which TuneD sets, too, and one without it.
+func tunedPlans() (with, without []operation.Operation) {
+	with = withInterval("10", tunedProfile("vm.stat_interval=10\nvm.swappiness=10\n"))
+	return with, []operation.Operation{with[0], tunedProfile("vm.swappiness=10\n")}
+}
+
 // TestASettingGoesWithTuneD: TuneD puts back what it has found when it started, which was the guard's value. Whichever way, the host ends with
 // what it had before.
 func TestASettingGoesWithTuneD(t *testing.T) {
-	with := withInterval("10", tunedProfile("vm.stat_interval=10\nvm.swappiness=10\n"))
-	without := []operation.Operation{with[0], tunedProfile("vm.swappiness=10\n")}
+	with, without := tunedPlans()
 	cases := map[string]struct {
 		meanwhile func(t *testing.T, w *world)
 		then      []operation.Operation
@@ -182,6 +187,11 @@ func TestASettingGoesWithTuneD(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTakenBackWithTuneD: the same when the change is taken back.
+func TestTakenBackWithTuneD(t *testing.T) {
+	with, without := tunedPlans()
 	t.Run("it is taken back", func(t *testing.T) {
 		w := newWorld(t)
 		w.tuned = &tunedDaemon{}

@@ -124,26 +124,36 @@ func TestRancher(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			told, isRefused := "", false
-			for _, f := range written.Findings {
-				told += f.Message + "\n"
-				isRefused = isRefused || f.Severity == v1alpha1.SeverityCritical
-			}
+			told, isRefused := toldBy(written)
 			if isRefused != (tc.refused != "") || !strings.Contains(told, tc.refused) || !strings.Contains(told, tc.told) {
 				t.Errorf("refused %t, findings:\n%s", isRefused, told)
 			}
-			merged := map[string]any{}
-			if tc.merged != nil {
-				if err := json.Unmarshal([]byte(written.KubeletConfiguration), &merged); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for field, want := range tc.merged {
-				if merged[field] != want {
-					t.Errorf("%s is %v, want %v", field, merged[field], want)
-				}
-			}
+			holdFields(t, written.KubeletConfiguration, tc.merged)
 		})
+	}
+}
+
+// toldBy are the messages of what was found, and whether nothing is written because of it.
+func toldBy(written Writing) (told string, isRefused bool) {
+	var messages []string
+	for _, f := range written.Findings {
+		messages = append(messages, f.Message)
+		isRefused = isRefused || f.Severity == v1alpha1.SeverityCritical
+	}
+	return strings.Join(messages, "\n"), isRefused
+}
+
+// holdFields fails unless a configuration has fields with their values.
+func holdFields(t *testing.T, configuration string, fields map[string]any) {
+	t.Helper()
+	merged := map[string]any{}
+	if err := json.Unmarshal([]byte(configuration), &merged); err != nil && len(fields) > 0 {
+		t.Fatal(err)
+	}
+	for field, want := range fields {
+		if merged[field] != want {
+			t.Errorf("%s is %v, want %v", field, merged[field], want)
+		}
 	}
 }
 
