@@ -172,7 +172,11 @@ func addCPUs(f *host.Facts, inventory *v1alpha1.Inventory, software *v1alpha1.No
 func addKubelet(f *host.Facts, k *v1alpha1.NodeKubelet) {
 	f.Software.KubeletUnit = text(k.Unit, softwareSource)
 	f.Software.KubeletConfigArguments = text(k.ConfigArguments, softwareSource)
-	f.Kubelet.Flags = host.Known(k.Flags, softwareSource)
+	f.Kubelet.Flags = host.Absent[[]string](softwareSource, notReported)
+	if len(k.Flags) > 0 {
+		// A kubelet that is a process has one at least, for its file or its folder.
+		f.Kubelet.Flags = host.Known(k.Flags, softwareSource)
+	}
 	f.Kubelet.DropInFolder = host.Known(k.DropInFolder, softwareSource)
 	f.Kubelet.File = host.Absent[string](softwareSource, notReported)
 	dropIns := []host.KubeletDropIn{}

@@ -111,7 +111,7 @@ type Limits struct {
 func Decide(nodes []Node, limits Limits, now time.Time) Decision {
 	d := Decision{}
 	var waiting []*Node
-	stopped := stoppedBy(nodes, limits.Profile)
+	stopped := stopped(nodes, limits.Profile)
 	for i := range nodes {
 		n := &nodes[i]
 		if n.Profile != limits.Profile {
@@ -159,19 +159,8 @@ func (d *Decision) add(step Step) {
 	}
 }
 
-// stoppedBy names the first node of a profile on which its plan has failed: no further node is tried. Nodes are given back all
-// the same.
-func stoppedBy(nodes []Node, profile string) string {
-	stopped := ""
-	for i := range nodes {
-		if n := &nodes[i]; n.Profile == profile && n.hasFailed() && n.Wanted.Action == Enact && (stopped == "" || n.Name < stopped) {
-			stopped = n.Name
-		}
-	}
-	return stopped
-}
-
-// standing says why a node that is not what it is to be has no turn; a state without a message is that of one that could have it.
+// standing says why a node that is not what it is to be has no turn; a state without a message is that of one that could have it. Somebody
+// has asked by name for another attempt on a node, so that no failure elsewhere keeps it from that.
 func (n *Node) standing(stopped string) State {
 	state := func(stage Stage, format string, values ...any) State {
 		return State{Node: n.Name, Stage: stage, Message: fmt.Sprintf(format, values...)}
@@ -189,8 +178,8 @@ func (n *Node) standing(stopped string) State {
 		return state(StageWaiting, "%s", n.otherHands())
 	case !n.IsReady:
 		return state(StageWaiting, "its kubelet is not ready")
-	case stopped != "" && n.Wanted.Action == Enact:
-		return state(StageWaiting, "the plan has failed on node %s", stopped)
+	case stopped != "" && n.Wanted.Action == Enact && !n.isRetry():
+		return state(StageWaiting, "%s", stopped)
 	default:
 		return State{Node: n.Name, Stage: StageWaiting}
 	}

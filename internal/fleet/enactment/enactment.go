@@ -76,6 +76,9 @@ type Node struct {
 	Unrenewed string
 	// IsCordoned tells that nobody schedules pods there, IsOurCordon that the operator has done it.
 	IsCordoned, IsOurCordon bool
+	// IsChanged tells that the operator has something on the node, or has had it and does not know that it is gone. IsUnheard tells of
+	// such a node that no agent says what has become of that, not even in a report from before.
+	IsChanged, IsUnheard bool
 	// IsHeld tells that the operator keeps others from replacing the node.
 	IsHeld bool
 	// IsGated tells that pods are kept off because the node is not verified.
@@ -148,8 +151,13 @@ func (n *Node) isDone() bool {
 
 // hasFailed reports whether what is wanted was tried and did not come into force, so that trying it again is of no use.
 func (n *Node) hasFailed() bool {
+	return n.Wanted != nil && !n.isDone() && n.report().Number != n.Retry && n.hasFailedWith(n.Wanted.PlanHash)
+}
+
+// hasFailedWith reports whether the last thing that was tried is a plan, which did not come into force.
+func (n *Node) hasFailedWith(planHash string) bool {
 	report := n.report()
-	if n.Wanted == nil || n.isDone() || report.PlanHash != n.Wanted.PlanHash || report.Number == 0 || report.Number == n.Retry {
+	if report.PlanHash != planHash || report.Number == 0 {
 		return false
 	}
 	switch report.Phase {

@@ -298,7 +298,7 @@ func TestWhoIsNext(t *testing.T) {
 		"who is given back goes first":         {1, []enactment.Node{node("n1"), node("n2", wantsRemoval, reported(v1alpha1.EnactmentInForce, 3, planA, planA))}, []string{"TakeTurn n2"}, ""},
 		"a node that is not ready counts":      {1, []enactment.Node{node("n1", notReady), node("n2")}, nil, "n1 must be available first"},
 		"a node that is not verified counts":   {1, []enactment.Node{node("n1", gated, reported(v1alpha1.EnactmentInForce, 3, planA, planA)), node("n2")}, nil, "n1 must be available first"},
-		"one that nobody can read counts":      {1, []enactment.Node{node("n1", reported(v1alpha1.EnactmentUnreadable, 7, planA, "")), node("n2")}, nil, "n1 must be available first"},
+		"one that nobody can read counts":      {1, []enactment.Node{node("n1", reported(v1alpha1.EnactmentUnreadable, 7, planB, planB)), node("n2")}, nil, "n1 must be available first"},
 		"one of another profile, too":          {1, []enactment.Node{node("n1", of("other"), unwanted, notReady), node("n2")}, nil, "n1 must be available first"},
 		"and one that is not verified":         {1, []enactment.Node{node("n1", of("other"), unwanted, gated, reported(v1alpha1.EnactmentInForce, 3, planA, planA)), node("n2")}, nil, "n1 must be available first"},
 		"a node of nobody does not count":      {1, []enactment.Node{node("n1", of(""), unwanted, notReady), node("n2")}, []string{"TakeTurn n2"}, ""},

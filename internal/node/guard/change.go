@@ -105,6 +105,9 @@ func (g *Guard) services(ctx context.Context, operations []operation.Operation) 
 	if err != nil {
 		return err
 	}
+	if err := g.leaveTuneD(ctx, h, operations); err != nil {
+		return err
+	}
 	for i := range operations {
 		o := &operations[i]
 		command := now(o)
@@ -114,6 +117,18 @@ func (g *Guard) services(ctx context.Context, operations []operation.Operation) 
 		if err := g.machine.Tool(ctx, command[0], command[1:]...); err != nil {
 			return fmt.Errorf("%s %s: %w", strings.ToLower(string(o.Kind)), o.Name, err)
 		}
+	}
+	return nil
+}
+
+// leaveTuneD has TuneD read its files again where its profile is one from before, or none.
+func (g *Guard) leaveTuneD(ctx context.Context, h *history, operations []operation.Operation) error {
+	hasProfile := slices.ContainsFunc(operations, func(o operation.Operation) bool { return o.Kind == operation.TuneDProfile })
+	if hasProfile || !h.changesTuneD() {
+		return nil
+	}
+	if err := g.machine.Tool(ctx, systemctl, "try-restart", tunedService); err != nil {
+		return fmt.Errorf("starting TuneD again: %w", err)
 	}
 	return nil
 }
@@ -164,6 +179,7 @@ func (g *Guard) takeBack(ctx context.Context, cause instruction.Reason, reason s
 		return err
 	}
 	u.differences = append(u.differences, g.restoreTuneD(ctx, h)...)
+	u.liveAgain(last.changes)
 	u.differences = append(u.differences, g.restoreKubelet(ctx, h)...)
 	for _, difference := range u.differences {
 		g.tell("Not put back: " + difference)
@@ -249,7 +265,7 @@ func (u *undo) file(c journal.Change, now hostfile.State) error {
 // live puts a value of the running kernel back. After a reboot it is none of ours any more. One that cannot be set keeps no file
 // from being put back.
 func (u *undo) live(c journal.Change) {
-	if c.BootID != u.h.bootID {
+	if c.BootID != u.h.bootID || c.Before.Equal(c.After) {
 		return
 	}
 	now, err := u.g.machine.Get(c.Path)
@@ -259,6 +275,16 @@ func (u *undo) live(c journal.Change) {
 	if err != nil {
 		u.differences = append(u.differences, fmt.Sprintf("%s could not be set back to %q: %v", c.Path, c.Before.Content, err))
 	}
+}
+
+// liveAgain puts values back once more that TuneD has set when it was started again: it puts back what it found, which was ours.
+func (u *undo) liveAgain(changes []journal.Change) {
+	for _, c := range slices.Backward(changes) {
+		if c.Role == journal.Live {
+			u.live(c)
+		}
+	}
+	u.differences = united(u.differences)
 }
 
 // bootLoader has the boot loader's tool make its files of what is on the disk now, where they are neither as before nor as

@@ -206,10 +206,7 @@ func (g *Guard) carryOut(ctx context.Context, w *work) (Next, error) {
 	if w.reboot {
 		return Reboot, g.arm(w)
 	}
-	if err := g.changeLive(w.live); err != nil {
-		return Nothing, err
-	}
-	if err := g.services(ctx, w.begin.Operations); err != nil {
+	if err := g.enactLive(ctx, w); err != nil {
 		return Nothing, err
 	}
 	if w.kubelet {
@@ -218,6 +215,22 @@ func (g *Guard) carryOut(ctx context.Context, w *work) (Next, error) {
 		}
 	}
 	return Verify, g.reach(journal.Written)
+}
+
+// enactLive changes the running system.
+func (g *Guard) enactLive(ctx context.Context, w *work) error {
+	for i := range w.held {
+		if err := g.append(journal.Record{Change: &w.held[i]}); err != nil {
+			return err
+		}
+	}
+	if err := g.changeLive(w.live); err != nil {
+		return err
+	}
+	if err := g.services(ctx, w.begin.Operations); err != nil {
+		return err
+	}
+	return g.settleLive(w.leaving())
 }
 
 // arm tells the boot loader to start the trial once. That it was told is written down before it is: a kernel that comes up
@@ -419,11 +432,15 @@ func (g *Guard) Boot(ctx context.Context) (Next, error) {
 		return Nothing, err
 	}
 	if h.current == nil || h.current.stage() == journal.Reverted {
-		err := g.bootInForce(h)
+		err := g.bootInForce()
 		g.noteForeign()
 		return Nothing, err
 	}
-	return g.bootCurrent(ctx, h)
+	next, err := g.bootCurrent(ctx, h)
+	if next == Nothing {
+		err = errors.Join(err, g.bootInForce())
+	}
+	return next, err
 }
 
 // bootCurrent goes on with a change that is not finished.
@@ -434,11 +451,11 @@ func (g *Guard) bootCurrent(ctx context.Context, h *history) (Next, error) {
 	case journal.Verified:
 		if h.tried() {
 			g.tell("The arguments were verified, and the power was cut while they were made permanent: this is completed.")
-			return Nothing, errors.Join(g.Keep(ctx), g.bootLive(last.begin.Operations))
+			return Nothing, g.Keep(ctx)
 		}
 		return g.TakeBack(ctx, instruction.ReasonNotKept, "the power was cut while it was made permanent")
 	case journal.InForce:
-		return Nothing, errors.Join(g.fold(), g.bootLive(last.begin.Operations))
+		return Nothing, g.fold()
 	case journal.Reverting:
 		return g.TakeBack(ctx, last.last.Cause, last.reason())
 	default:
@@ -458,6 +475,7 @@ func (g *Guard) bootTrial(ctx context.Context, h *history) (Next, error) {
 	if !h.tried() {
 		return g.TakeBack(ctx, instruction.ReasonNotStarted, "the kernel did not come up with the arguments of the trial, and the host started with those before it")
 	}
+	g.noteTrial(h)
 	return Verify, errors.Join(g.forgetTrial(h.current), g.bootLive(h.current.begin.Operations))
 }
 
@@ -477,10 +495,12 @@ func (g *Guard) forgetTrial(last *enactment) error {
 	return nil
 }
 
-// bootInForce sets the values of the running kernel that are in force.
-func (g *Guard) bootInForce(h *history) error {
-	if h.inForce == nil {
-		return nil
+// bootInForce sets the values of the running kernel that are in force, unless others are being tried, and notes before what this kernel had.
+func (g *Guard) bootInForce() error {
+	h, err := g.load()
+	if err != nil || h.inForce == nil || h.isChanging() {
+		return err
 	}
+	g.noteInForce(h)
 	return g.bootLive(h.inForce.begin.Operations)
 }

@@ -304,7 +304,8 @@ func (h *history) folded() []journal.Record {
 	if h.inForce != nil {
 		before = h.inForce.changes
 	}
-	folded := foldChanges(slices.Concat(before, h.current.changes))
+	current := slices.DeleteFunc(slices.Clone(h.current.changes), h.isOurs)
+	folded := foldChanges(slices.Concat(before, current), settings(h.current.begin.Operations))
 	for i := range folded {
 		records = append(records, journal.Record{Change: &folded[i]})
 	}
@@ -320,8 +321,8 @@ func (g *Guard) removeFile(name string) error {
 }
 
 // foldChanges has one change for each path, in the order in which the paths were changed first. What is as it was before,
-// and what the boot loader remembers, is none.
-func foldChanges(changes []journal.Change) []journal.Change {
+// and what the boot loader remembers, is none; of a setting that is wanted, a note that it had its value already is one.
+func foldChanges(changes []journal.Change, wanted []setting) []journal.Change {
 	var folded []journal.Change
 	index := map[string]int{}
 	for _, c := range changes {
@@ -339,5 +340,8 @@ func foldChanges(changes []journal.Change) []journal.Change {
 		index[c.Path] = len(folded)
 		folded = append(folded, c)
 	}
-	return slices.DeleteFunc(folded, func(c journal.Change) bool { return c.Before.Equal(c.After) })
+	return slices.DeleteFunc(folded, func(c journal.Change) bool {
+		isNote := c.Role == journal.Live && slices.ContainsFunc(wanted, func(s setting) bool { return s.path == c.Path })
+		return c.Before.Equal(c.After) && !isNote
+	})
 }

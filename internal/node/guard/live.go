@@ -60,12 +60,12 @@ func (g *Guard) otherValues(operations []operation.Operation) []string {
 }
 
 // liveSettings are the values that have to be written now: those of the operations, and for those that are in force and are
-// no longer wanted what they were before, in this boot.
+// no longer wanted what they were before, in this boot. What others have made of one of those since stays.
 func (g *Guard) liveSettings(h *history, operations []operation.Operation) []setting {
 	var changed []setting
 	wanted := map[string]bool{}
 	for _, s := range settings(operations) {
-		wanted[s.path] = true
+		wanted[s.path], wanted[twin(s.path)] = true, true
 		if !g.holds(s) {
 			changed = append(changed, s)
 		}
@@ -74,8 +74,9 @@ func (g *Guard) liveSettings(h *history, operations []operation.Operation) []set
 		return changed
 	}
 	for _, c := range h.inForce.changes {
-		if c.Role == journal.Live && c.BootID == h.bootID && !wanted[c.Path] {
-			changed = append(changed, setting{c.Path, string(c.Before.Content)})
+		before := setting{c.Path, string(c.Before.Content)}
+		if c.Role == journal.Live && c.BootID == h.bootID && !wanted[c.Path] && !g.holds(before) && g.holds(setting{c.Path, string(c.After.Content)}) {
+			changed = append(changed, before)
 		}
 	}
 	return changed
@@ -88,16 +89,32 @@ func (g *Guard) changeLive(all []setting) error {
 		return err
 	}
 	for _, s := range all {
+		if g.holds(s) {
+			continue
+		}
 		now, err := g.machine.Get(s.path)
 		if err != nil {
 			return err
 		}
-		record := &journal.Change{
-			Path: s.path, Role: journal.Live, BootID: strings.TrimSpace(string(id.Content)),
-			Before: hostfile.State{Content: []byte(now)}, After: hostfile.State{Content: []byte(s.value)},
+		bootID := strings.TrimSpace(string(id.Content))
+		for _, record := range append(g.twinsOf(s, bootID), liveChange(s, bootID, now)) {
+			if err := g.append(journal.Record{Change: &record}); err != nil {
+				return err
+			}
 		}
-		if err := g.append(journal.Record{Change: record}); err != nil {
+		if err := g.machine.Set(s.path, s.value); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// settleLive sets values once more that something else has set since, as TuneD does when it stops: it puts back what it has found when it
+// started, and that was our value.
+func (g *Guard) settleLive(all []setting) error {
+	for _, s := range all {
+		if g.holds(s) {
+			continue
 		}
 		if err := g.machine.Set(s.path, s.value); err != nil {
 			return err

@@ -29,6 +29,8 @@ type work struct {
 	begin   journal.Begin
 	targets []target
 	live    []setting
+	// held are notes of settings that have their values already.
+	held []journal.Change
 	// arguments tells that the command line changes; loader and trial are set then.
 	arguments bool
 	loader    bootloader.Loader
@@ -42,6 +44,15 @@ type work struct {
 
 // isNothing tells that the host is as it is to be.
 func (w *work) isNothing() bool { return len(w.targets)+len(w.live) == 0 && !w.arguments }
+
+// leaving are the values that the running kernel had before those that are no longer wanted.
+func (w *work) leaving() []setting {
+	wanted := map[string]bool{}
+	for _, s := range settings(w.begin.Operations) {
+		wanted[s.path] = true
+	}
+	return slices.DeleteFunc(slices.Clone(w.live), func(s setting) bool { return wanted[s.path] })
+}
 
 // setting is a value of the running kernel.
 type setting struct{ path, value string }
@@ -61,12 +72,12 @@ func (g *Guard) prepare(ctx context.Context, h *history, wanted Wanted) (*work, 
 	if w.targets, err = g.differing(ours, operations); err != nil {
 		return nil, err
 	}
-	w.live = g.liveSettings(h, operations)
+	w.live, w.held = g.liveSettings(h, operations), g.noteHeld(h, operations)
 	change := h.argumentsFor(operations)
 	w.arguments = len(change.Add)+len(change.Remove) > 0
 	again := h.runAgain(w.targets, operations)
 	w.kubelet = h.changesStateFiles(operations) || slices.ContainsFunc(w.targets, isKubelets) || len(again) > 0
-	w.reboot = w.arguments || slices.ContainsFunc(w.targets, needsBootBut(again)) || h.unknownBefore(operations)
+	w.reboot = w.arguments || slices.ContainsFunc(w.targets, needsBootBut(again)) || g.unknownBefore(h, operations)
 	if err := g.prepareKubelet(ctx, w, again); err != nil {
 		return nil, err
 	}
@@ -302,24 +313,6 @@ func unitFiles(o *operation.Operation, wanted map[string]hostfile.State) {
 	for _, link := range o.Links() {
 		wanted[link] = hostfile.LinkTo(o.Path)
 	}
-}
-
-// unknownBefore reports whether values of the running kernel are no longer wanted of which nobody knows what this kernel had
-// before: they were set when it started.
-func (h *history) unknownBefore(operations []operation.Operation) bool {
-	if h.inForce == nil {
-		return false
-	}
-	known := map[string]bool{}
-	for _, s := range settings(operations) {
-		known[s.path] = true
-	}
-	for _, c := range h.inForce.changes {
-		if c.Role == journal.Live && c.BootID == h.bootID {
-			known[c.Path] = true
-		}
-	}
-	return slices.ContainsFunc(settings(h.inForce.begin.Operations), func(s setting) bool { return !known[s.path] })
 }
 
 // changesStateFiles reports whether there are files of the kubelet's state to be removed, for which the kubelet must not run.

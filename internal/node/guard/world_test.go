@@ -65,6 +65,8 @@ type world struct {
 	hangs bool
 	// full tells that from this step on no record fits on the disk whole; 0 for a disk with room.
 	full int
+	// noFiles tells that the disk has no room for another file.
+	noFiles bool
 	// stuck tells that no value of the running kernel can be set.
 	stuck bool
 	// broken makes grub-mkconfig fail.
@@ -72,6 +74,8 @@ type world struct {
 	tools  []string
 	// kubelet is nil on a host without one.
 	kubelet *kubeletservice.Service
+	// tuned is nil on a host without TuneD.
+	tuned *tunedDaemon
 	// loader starts the line of the default entry, or once that of the trial, "" where none is to be tried.
 	loader func(w *world) (line, trial string)
 }
@@ -122,6 +126,9 @@ func (w *world) start(line string) {
 	w.live = maps.Clone(w.firmware)
 	if w.kubelet != nil {
 		w.kubelet.Stop()
+	}
+	if w.tuned != nil {
+		w.tuned.found = nil
 	}
 }
 
@@ -181,6 +188,9 @@ func (w *world) do(folder string, apply func(map[string]hostfile.State)) error {
 func (w *world) Create(name string, s hostfile.State) error {
 	if w.seen[name].Type != hostfile.Absent {
 		return unix.EEXIST
+	}
+	if w.noFiles {
+		return unix.ENOSPC
 	}
 	if w.seen[path.Dir(name)].Type != hostfile.Folder {
 		return unix.ENOENT
@@ -305,6 +315,10 @@ func (w *world) Tool(_ context.Context, program string, arguments ...string) err
 		w.kubelet.Tool(arguments...)
 	}
 	w.tools = append(w.tools, strings.Join(append([]string{path.Base(program)}, arguments...), " "))
+	if w.tuned != nil && slices.Equal(arguments, []string{"try-restart", "tuned.service"}) {
+		w.tuned.stop(w)
+		w.tuned.start(w)
+	}
 	if path.Base(program) != "grub-mkconfig" {
 		return nil
 	}
@@ -339,6 +353,14 @@ func (w *world) Set(name, value string) error {
 	}
 	if w.stuck {
 		return unix.EIO
+	}
+	if w.live[name] != value {
+		// What was said in other units counts no more.
+		for _, units := range [][2]string{{"ratio", "bytes"}, {"bytes", "ratio"}} {
+			if front, ok := strings.CutSuffix(name, units[0]); ok && strings.HasPrefix(name, "/proc/sys/vm/dirty_") {
+				w.live[front+units[1]] = "0"
+			}
+		}
 	}
 	w.live[name] = value
 	return nil

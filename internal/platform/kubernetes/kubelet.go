@@ -103,7 +103,8 @@ type configurations struct {
 }
 
 func (w *writer) otherConfigurations(own string) configurations {
-	found := configurations{known: true}
+	// A folder that cannot be looked into may hold anything.
+	found := configurations{known: w.facts.Kubelet.DropIns.Known}
 	file := w.facts.Kubelet.File
 	if text, known := file.Get(); known {
 		found.first = append(found.first, text)
@@ -219,9 +220,16 @@ func (w *writer) orderAfterUnits() {
 	}
 }
 
-// checkFlags: a flag has more weight than any file.
+// checkFlags: a flag has more weight than any file. Of a kubelet inside K3s nobody sees them; K3s itself makes files of "config" and
+// "config-dir" among its kubelet-arg, and gives the kubelet the rest as flags (extractConfigArgs in pkg/daemons/agent of K3s).
 func (w *writer) checkFlags() {
-	for _, flag := range w.facts.Kubelet.Flags.Value {
+	flags, known := w.facts.Kubelet.Flags.Get()
+	if !known {
+		w.report(v1alpha1.SeverityMedium, ruleKubeletFlags, theKubelet,
+			"See that the service's unit and configuration (kubelet-arg in /etc/rancher/k3s/config.yaml and config.yaml.d) set nothing that the profile sets.",
+			"which flags it is started with cannot be seen, and a flag has more weight than any file")
+	}
+	for _, flag := range flags {
 		name, _, _ := strings.Cut(strings.TrimPrefix(flag, "--"), "=")
 		if name == "config" || name == "config-dir" {
 			continue

@@ -58,7 +58,7 @@ func (w *writer) writeTuning() error {
 }
 
 // heldParameters are the parameters of the kernel, with the values that plans derive, without which the kernel disturbs isolated CPUs within half a
-// minute.
+// minute, or a check fails of a host on which nothing is wrong.
 func heldParameters() map[string][]string {
 	return map[string][]string{
 		// khungtaskd walks through all tasks less often. It disturbs nobody on isolated CPUs; but no other check judges it than that of all parameters,
@@ -75,6 +75,10 @@ func heldParameters() map[string][]string {
 		"kernel.timer_migration": {"0", "1"},
 		// Compaction in the background makes tasks wait for page locks.
 		"vm.compaction_proactiveness": {"0"},
+		// These disturb no isolated CPU. They are judged all the same, and a host that was verified before TuneD has set them fails that.
+		"vm.dirty_background_ratio": {"3"},
+		"vm.dirty_ratio":            {"10"},
+		"vm.swappiness":             {"10"},
 		// Each second, the vmstat worker looks at every CPU.
 		"vm.stat_interval": {"10"},
 	}
@@ -91,8 +95,7 @@ func heldFiles() []string {
 
 // holdSettings sets what must not be away even while TuneD is: from the boot until it runs, and while it is started again or upgraded, when it puts back
 // what it found. Set before TuneD starts, it is what TuneD finds and puts back. Whatever decides here is in the plan's hash, which tells nobody whether a
-// value was derived or given by the user: so it is decided by the value. What else the user gives is TuneD's alone, and can be taken out without a
-// reboot.
+// value was derived or given by the user: so it is decided by the value. What else the user gives is TuneD's alone.
 func (w *writer) holdSettings() {
 	for _, setting := range w.plan.Sysctls {
 		if slices.Contains(heldParameters()[setting.Name], setting.Value) {

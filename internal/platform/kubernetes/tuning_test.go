@@ -38,7 +38,7 @@ func settingsOf(t *testing.T, p *plan.NodePlan) []string {
 }
 
 // TestWhatIsHeldWithTuneD: of what TuneD sets, the guard sets what must not be away while TuneD is, and nothing else: what firmware may refuse would
-// have a plan taken back, and what the user gives is to be taken out again without a reboot.
+// have a plan taken back.
 func TestWhatIsHeldWithTuneD(t *testing.T) {
 	sysctl := func(name, value string) func(*plan.NodePlan) {
 		return func(p *plan.NodePlan) { p.Sysctls, p.Sysfs = []plan.Setting{{Name: name, Value: value}}, nil }
@@ -54,7 +54,8 @@ func TestWhatIsHeldWithTuneD(t *testing.T) {
 		"balancing that the user asks": {sysctl("kernel.numa_balancing", "1"), []string{}},
 		"the worker of vmstat":         {sysctl("vm.stat_interval", "10"), []string{"vm.stat_interval=10"}},
 		"a parameter of the user":      {sysctl("net.ipv4.tcp_fastopen", "3"), []string{}},
-		"one that harms no CPU":        {sysctl("vm.swappiness", "10"), []string{}},
+		"one that harms no CPU":        {sysctl("vm.swappiness", "10"), []string{"vm.swappiness=10"}},
+		"which the user has chosen":    {sysctl("vm.swappiness", "1"), []string{}},
 		"work that is bound to no CPU": {sysfs("/sys/devices/virtual/workqueue/cpumask", "3"), []string{"/sys/devices/virtual/workqueue/cpumask=3"}},
 		"transparent hugepages":        {sysfs("/sys/kernel/mm/transparent_hugepage/enabled", "never"), []string{"/sys/kernel/mm/transparent_hugepage/enabled=never"}},
 		"turbo that firmware may keep": {sysfs("/sys/devices/system/cpu/intel_pstate/no_turbo", "1"), []string{}},
@@ -74,7 +75,7 @@ func TestWhatIsHeldWithTuneD(t *testing.T) {
 // TestEachSettingIsHeldOrLeft: whoever has plans derive another setting decides whether it may be away while TuneD is.
 func TestEachSettingIsHeldOrLeft(t *testing.T) {
 	left := []string{
-		"net.core.rps_default_mask", "vm.dirty_background_ratio", "vm.dirty_ratio", "vm.swappiness",
+		"net.core.rps_default_mask",
 		// Given by the user of golden plans.
 		"net.core.busy_poll", "net.core.busy_read",
 	}

@@ -4,6 +4,7 @@
 package kubernetes
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -73,6 +74,87 @@ func k3s() *host.Facts {
 	f.Kubelet.File, f.Kubelet.Flags = host.Absent[string]("", "no such file"), host.Absent[[]string]("", "no process")
 	f.Software.KubeletUnit, f.Software.KubeletConfigArguments = host.Known("k3s-agent.service", ""), host.Fact[string]{}
 	return f
+}
+
+// rke2 is a server of RKE2: its kubelet is a process of its own without a file, and reads the folder only. The defaults are those that
+// pkg/daemons/agent of K3s writes, and the flag is what a server of RKE2 1.34 shows; what else it shows bears on no field of a plan.
+func rke2(more ...host.KubeletDropIn) *host.Facts {
+	const folder = "/var/lib/rancher/rke2/agent/etc/kubelet.conf.d"
+	f := withFolder(kubeadm(), folder, "00-rke2-defaults.conf", "cgroupDriver: systemd\ncpuManagerReconcilePeriod: 10s\nfailSwapOn: false\n"+
+		"evictionHard: {imagefs.available: 5%, nodefs.available: 5%}\nevictionMinimumReclaim: {imagefs.available: 10%, nodefs.available: 10%}\n"+
+		"healthzBindAddress: 127.0.0.1\nstaticPodPath: /var/lib/rancher/rke2/agent/pod-manifests\n")
+	f.Kubelet.File, f.Kubelet.Flags = host.Absent[string]("", "no such file"), host.Known([]string{"--config-dir=" + folder}, "/proc/2057/cmdline")
+	f.Software.KubeletUnit, f.Software.KubeletConfigArguments = host.Known("rke2-server.service", ""), host.Fact[string]{}
+	for _, file := range more {
+		f.Kubelet.DropIns.Value = append(f.Kubelet.DropIns.Value, host.KubeletDropIn{Path: folder + "/" + file.Path, Content: file.Content})
+	}
+	return f
+}
+
+func rancherFile(name, content string) host.KubeletDropIn {
+	return host.KubeletDropIn{Path: name, Content: host.Known(configurationHead+content, "")}
+}
+
+// TestRancher: K3s and RKE2 merge their defaults first, then what kubelet-arg gave as config and config-dir, which they copy, and then by name:
+// ours wins over all of these, and is refused behind a file or a flag that says otherwise.
+func TestRancher(t *testing.T) {
+	given := []host.KubeletDropIn{
+		rancherFile("10-cli-config.conf", "podPidsLimit: 7\nsystemReserved: {memory: 2Gi}\n"),
+		rancherFile("20-cli-config-dir/99-last.conf", "podPidsLimit: 9\ncpuManagerPolicy: none\n"),
+	}
+	flagged := rke2()
+	flagged.Kubelet.Flags.Value = append(flagged.Kubelet.Flags.Value, "--kube-reserved=memory=1Gi")
+	hidden := rke2()
+	hidden.Kubelet.DropIns = host.Absent[[]host.KubeletDropIn]("", "outside of the mounts")
+	for name, tc := range map[string]struct {
+		facts *host.Facts
+		// merged are fields of what comes of it, refused and told are parts of findings.
+		merged        map[string]any
+		refused, told string
+	}{
+		"defaults alone":          {rke2(), map[string]any{"cpuManagerPolicy": "static", "failSwapOn": false, "cgroupDriver": "systemd"}, "", ""},
+		"what kubelet-arg gave":   {rke2(given...), map[string]any{"cpuManagerPolicy": "static", "podPidsLimit": 9.0}, "", ""},
+		"a file behind ours":      {rke2(rancherFile("99-site.conf", "cpuManagerPolicy: none\n")), nil, "sets cpuManagerPolicy otherwise", ""},
+		"a flag of kubelet-arg":   {flagged, nil, "--kube-reserved=memory=1Gi, which has more weight", ""},
+		"a folder that is hidden": {hidden, nil, "", "was not checked"},
+		"flags that are hidden":   {k3s(), map[string]any{"cpuManagerPolicy": "static"}, "", "cannot be seen"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			written, err := Write(goldenPlan(t), tc.facts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			told, isRefused := toldBy(written)
+			if isRefused != (tc.refused != "") || !strings.Contains(told, tc.refused) || !strings.Contains(told, tc.told) {
+				t.Errorf("refused %t, findings:\n%s", isRefused, told)
+			}
+			holdFields(t, written.KubeletConfiguration, tc.merged)
+		})
+	}
+}
+
+// toldBy are the messages of what was found, and whether nothing is written because of it.
+func toldBy(written Writing) (told string, isRefused bool) {
+	var messages []string
+	for _, f := range written.Findings {
+		messages = append(messages, f.Message)
+		isRefused = isRefused || f.Severity == v1alpha1.SeverityCritical
+	}
+	return strings.Join(messages, "\n"), isRefused
+}
+
+// holdFields fails unless a configuration has fields with their values.
+func holdFields(t *testing.T, configuration string, fields map[string]any) {
+	t.Helper()
+	merged := map[string]any{}
+	if err := json.Unmarshal([]byte(configuration), &merged); err != nil && len(fields) > 0 {
+		t.Fatal(err)
+	}
+	for field, want := range fields {
+		if merged[field] != want {
+			t.Errorf("%s is %v, want %v", field, merged[field], want)
+		}
+	}
 }
 
 // TestGolden compares every byte of what would be written with a file that a person has read.

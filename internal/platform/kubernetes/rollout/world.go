@@ -160,9 +160,10 @@ func (p *Platform) nodeOf(w *world, node *corev1.Node) enactment.Node {
 		IsReady:     ready == "" || ready == corev1.ConditionTrue,
 		IsReporting: fleet.HasInventory(report) && report.Status.Software != nil && fleet.IsOfBoot(report, node),
 		IsCordoned:  node.Spec.Unschedulable, IsOurCordon: node.Annotations[v1alpha1.AnnotationCordoned] != "",
-		IsHeld:  node.Annotations[v1alpha1.AnnotationHeld] != "",
-		IsGated: slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintUnverified }),
-		Retry:   numberOf(node.Annotations[v1alpha1.AnnotationRetry]), Wanted: w.wanted[node.Name],
+		IsHeld: node.Annotations[v1alpha1.AnnotationHeld] != "", IsChanged: !fleet.IsUntouched(node),
+		IsUnheard: !fleet.IsUntouched(node) && !fleet.HasInventory(report),
+		IsGated:   slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintUnverified }),
+		Retry:     numberOf(node.Annotations[v1alpha1.AnnotationRetry]), Wanted: w.wanted[node.Name],
 		Turn: turnOf(w.turns[node.Name]), Issued: issuedOf(w.issued[node.Name], w.pods[node.Name]), Drain: p.drainOf(node.Name), Lock: lockOf(node),
 	}
 	if n.IsReady {
