@@ -60,9 +60,9 @@ demo: ## Watch the operator tune and prove a simulated fleet; PLATFORM=kubernete
 	@hack/demo.sh $(if $(PLATFORM),--platform=$(PLATFORM)) $(if $(filter-out 0,$(ONESHOT)),--oneshot)
 
 .PHONY: demo-capture
-demo-capture: ## Run the demo in terminals of 80x24 and 120x40, and look at every picture; the screens are in dist/demo-*.txt.
+demo-capture: ## Run the demo in terminals of 80x24 and 120x40, and look at every picture; the screens are in dist/demo-*.txt. PLATFORM=kubernetes has that of ordinary hosts.
 	@mkdir -p dist
-	LOWLATENCY_DEMO_TMP=$$($(CURDIR)/hack/fast-tmp.sh) go test -tags capture -count=1 -timeout 40m -v ./test/demo -output $(CURDIR)/dist
+	LOWLATENCY_DEMO_TMP=$$($(CURDIR)/hack/fast-tmp.sh) go test -tags capture -count=1 -timeout 40m -v ./test/demo -output $(CURDIR)/dist $(if $(PLATFORM),-platform $(PLATFORM))
 
 .PHONY: pictures
 pictures: ## Draw the pictures of the documents anew, from the code and from what was recorded.

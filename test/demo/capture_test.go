@@ -29,7 +29,10 @@ import (
 )
 
 //nolint:gochecknoglobals // That is how flags of tests are made.
-var output = flag.String("output", "", "the folder for the captured screens")
+var (
+	output   = flag.String("output", "", "the folder for the captured screens")
+	platform = flag.String("platform", "openshift", "whose story is captured: openshift or kubernetes")
+)
 
 const (
 	// patience is how long one run may take: far more than it needs on a busy machine.
@@ -44,18 +47,46 @@ const (
 	beginUpdate, endUpdate = "\x1b[?2026h", "\x1b[?2026l"
 )
 
-// nodes are those of the tables, in their order.
-func nodes() []string {
-	return []string{"arm-1", "arm-2", "epyc-1", "epyc-2", "epyc-3", "xeon-1", "xeon-2", "xeon-3"}
+// story is what is told about the nodes of a platform.
+type story struct {
+	// nodes are those of the tables, in their order, and tables how many of them the acts show at least.
+	nodes  []string
+	tables int
+	// last is what is said at the end, after which a story that goesOn waits for Ctrl-C.
+	last   string
+	goesOn bool
+	// hasPicture tells that the documents show it.
+	hasPicture bool
 }
 
-// TestCapture runs the demo to its end, and ends it with Ctrl-C.
+// told is the story of the platform.
+func told(t *testing.T) story {
+	t.Helper()
+	stories := map[string]story{
+		"openshift": {
+			nodes:  []string{"arm-1", "arm-2", "epyc-1", "epyc-2", "epyc-3", "xeon-1", "xeon-2", "xeon-3"},
+			tables: 1, last: "Press Ctrl-C", goesOn: true, hasPicture: true,
+		},
+		"kubernetes": {nodes: []string{"arm-1", "epyc-1", "xeon-1"}, tables: 4, last: "nothing of the operator is left on any host."},
+	}
+	s, found := stories[*platform]
+	if !found {
+		t.Fatalf("there is no story of the platform %q", *platform)
+	}
+	return s
+}
+
+// TestCapture runs the demo to its end, and ends one that goes on with Ctrl-C.
 func TestCapture(t *testing.T) {
 	for _, size := range []pty.Winsize{{Cols: 80, Rows: 24}, {Cols: 120, Rows: 40}} {
 		t.Run(fmt.Sprintf("%dx%d", size.Cols, size.Rows), func(t *testing.T) {
 			run := start(t, &size)
-			run.until(t, "Press Ctrl-C")
-			run.end(t)
+			run.until(t, run.story.last)
+			if run.story.goesOn {
+				run.interrupt(t)
+			} else {
+				run.end(t)
+			}
 			run.judge(t)
 		})
 	}
@@ -65,11 +96,12 @@ func TestCapture(t *testing.T) {
 func TestInterruptedStory(t *testing.T) {
 	run := start(t, &pty.Winsize{Cols: 80, Rows: 24})
 	run.until(t, "REBOOTS")
-	run.end(t)
+	run.interrupt(t)
 }
 
 // recording is a run of the demo in a terminal.
 type recording struct {
+	story   story
 	command *exec.Cmd
 	screen  vt10x.Terminal
 	file    *os.File
@@ -86,7 +118,7 @@ func start(t *testing.T, size *pty.Winsize) *recording {
 		t.Fatal(err)
 	}
 	r := &recording{
-		command: exec.Command("make", "-C", "../..", "--no-print-directory", "demo"), temp: temp,
+		story: told(t), command: exec.Command("make", "-C", "../..", "--no-print-directory", "demo", "PLATFORM="+*platform), temp: temp,
 		screen: vt10x.New(vt10x.WithSize(int(size.Cols), int(size.Rows))),
 	}
 	r.command.Env = append(os.Environ(), "TERM=xterm-256color", "LOWLATENCY_DEMO_TMP="+r.temp)
@@ -98,7 +130,8 @@ func start(t *testing.T, size *pty.Winsize) *recording {
 		_ = r.command.Process.Kill()
 		_ = os.RemoveAll(temp)
 		if *output != "" {
-			name := fmt.Sprintf("demo-%s-%dx%d.txt", strings.ToLower(strings.TrimPrefix(strings.Split(t.Name(), "/")[0], "Test")), size.Cols, size.Rows)
+			test := strings.ToLower(strings.TrimPrefix(strings.Split(t.Name(), "/")[0], "Test"))
+			name := fmt.Sprintf("demo-%s-%s-%dx%d.txt", *platform, test, size.Cols, size.Rows)
 			if err := os.WriteFile(filepath.Join(*output, name), []byte(r.screens.String()), 0o600); err != nil {
 				t.Error(err)
 			}
@@ -143,19 +176,28 @@ func (r *recording) look() {
 	fmt.Fprintf(&r.screens, "%s\n%s\n", shown, strings.Repeat("=", 80))
 }
 
-// end presses Ctrl-C, and sees that make ends with 0, that the demo says so, and that nothing is left.
-func (r *recording) end(t *testing.T) {
+// interrupt presses Ctrl-C, and sees that the demo ends and says so.
+func (r *recording) interrupt(t *testing.T) {
 	t.Helper()
 	if _, err := r.file.WriteString(interrupt); err != nil {
 		t.Fatal(err)
 	}
+	r.end(t)
+	if !strings.Contains(r.written.String(), "everything of the demo is removed") {
+		t.Errorf("after Ctrl-C:\n%s", r.screen.String())
+	}
+}
+
+// end sees that make ends with 0, that no error is told, and that nothing is left.
+func (r *recording) end(t *testing.T) {
+	t.Helper()
 	for r.read(t) {
 	}
 	if err := r.command.Wait(); err != nil {
 		t.Errorf("make demo: %v; the screen:\n%s", err, r.screen.String())
 	}
-	if text := r.written.String(); !strings.Contains(text, "everything of the demo is removed") || strings.Contains(text, "error") {
-		t.Errorf("after Ctrl-C:\n%s", r.screen.String())
+	if strings.Contains(r.written.String(), "error") {
+		t.Errorf("an error at the end:\n%s", r.screen.String())
 	}
 	left, err := os.ReadDir(r.temp)
 	if err != nil || len(left) > 0 {
@@ -190,12 +232,15 @@ func (r *recording) judge(t *testing.T) {
 			t.Errorf("the recipe is shown: %q", begin)
 		}
 	}
-	if columns == pictureColumns {
+	if columns == pictureColumns && r.story.hasPicture {
 		r.comparePicture(t)
 	}
 	tables := 0
 	for shown := range strings.SplitSeq(r.screens.String(), strings.Repeat("=", 80)) {
-		tables += wholeTables(t, shown)
+		tables += wholeTables(t, shown, r.story.nodes)
+	}
+	if tables < r.story.tables {
+		t.Errorf("%d tables of nodes are shown, and there are %d acts with one", tables, r.story.tables)
 	}
 	t.Logf("%d lines of story, %d whole tables on %d screens", lines, tables, strings.Count(r.screens.String(), strings.Repeat("=", 80)))
 }
@@ -220,7 +265,7 @@ func (r *recording) comparePicture(t *testing.T) {
 }
 
 // wholeTables counts the tables of nodes on a screen. Below each head stand all nodes, or the screen ends.
-func wholeTables(t *testing.T, shown string) int {
+func wholeTables(t *testing.T, shown string, nodes []string) int {
 	t.Helper()
 	lines := strings.Split(strings.TrimLeft(shown, "\n"), "\n")
 	count := 0
@@ -229,7 +274,7 @@ func wholeTables(t *testing.T, shown string) int {
 			continue
 		}
 		count++
-		for k, node := range nodes() {
+		for k, node := range nodes {
 			if i+1+k < len(lines) && strings.TrimSpace(lines[i+1+k]) != "" && !strings.HasPrefix(lines[i+1+k], "   "+node+" ") {
 				t.Fatalf("a torn table:\n%s", shown)
 			}
