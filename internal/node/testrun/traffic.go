@@ -91,7 +91,7 @@ func newTrafficRecord(kind v1alpha1.LatencyTestKind, cpu int, results []*latency
 	last := results[len(results)-1]
 	causes, interrupts := trafficCauses(results)
 	return qualification.Record{
-		Version: qualification.Version, Kind: kind, CPUs: cpus.Of(cpu).String(), Causes: causes, CountedInterrupts: interrupts,
+		Version: qualification.Version, Kind: kind, CPUs: cpus.Of(cpu).String(), Causes: causes, CountedInterrupts: interrupts, Isolation: trafficIsolation(results),
 		Kernel: printable(kernel, v1alpha1.MaxInventoryTextLength), BootID: printable(boot, v1alpha1.MaxBootIDLength),
 		Network: &qualification.NetworkRecord{
 			Path: pathOf(results), PathMessage: printable(last.Path.Message, v1alpha1.MaxPathMessageLength),
