@@ -387,6 +387,9 @@ const (
 	// MaxTestCauses bounds the causes of a measurement, MaxTestCauseLength each of them.
 	MaxTestCauses      = 4
 	MaxTestCauseLength = 96
+	// MaxUnknownReasonLength bounds why something was not counted, MaxIdleStateLength the name of an idle state.
+	MaxUnknownReasonLength = 128
+	MaxIdleStateLength     = 32
 	// MaxHistogramLength bounds the histogram of a measurement.
 	MaxHistogramLength = 2048
 	// MaxTestServers bounds spec.traffic.server.nodeNames.

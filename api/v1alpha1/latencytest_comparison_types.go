@@ -173,6 +173,11 @@ type SideMeasurement struct {
 	// +optional
 	Causes []string `json:"causes,omitempty"`
 
+	// isolation is what the scheduler and the idle governor counted on the CPU of the client during the measurement with the longest latency. When
+	// omitted, they were not asked.
+	// +optional
+	Isolation *LatencyIsolation `json:"isolation,omitempty"`
+
 	// histogram is the HDR histogram of the latencies of messages of the first size in nanoseconds, in the compressed V2 encoding and base64, of the
 	// repetition whose median is in the middle. It is absent where it would be too large.
 	// +kubebuilder:validation:MaxLength=2048

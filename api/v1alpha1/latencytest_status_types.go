@@ -301,6 +301,11 @@ type LatencyMeasurement struct {
 	// +optional
 	CountedInterrupts CountedInterrupts `json:"countedInterrupts,omitempty"`
 
+	// isolation is what the scheduler and the idle governor counted during the measurement. When omitted, nothing is measured that has
+	// any, the measurement was made by a version of the operator that did not ask them, or each side of a comparison has its own.
+	// +optional
+	Isolation *LatencyIsolation `json:"isolation,omitempty"`
+
 	// histogram is the HDR histogram of the lengths of all interruptions in nanoseconds, or of the latencies of messages of the
 	// first size or rate, or of the best rate that a search found, in the compressed V2 encoding and base64. It is absent where it would be too large,
 	// and where there is one for each side of a comparison.

@@ -702,3 +702,36 @@ func TestComparisonOfFlags(t *testing.T) {
 		}
 	}
 }
+
+// TestIsolationIsReported in every form, by the same words.
+func TestIsolationIsReported(t *testing.T) {
+	test := pingPongTest(t)
+	test.Status.Results[0].Measured.Isolation = &v1alpha1.LatencyIsolation{
+		RunQueue:   v1alpha1.LatencyRunQueue{State: v1alpha1.StateCounted, CPU: new(int32(3)), WaitedNanoseconds: 24e6, CountedNanoseconds: 2e9},
+		IdleStates: v1alpha1.LatencyIdleStates{State: v1alpha1.StateUnknown, UnknownReason: "no idle states are listed"},
+	}
+	file := saved(t, test)
+	const words = "over the measurement, threads waited 12 ms a second in the run queue of CPU 3, idle states unknown (no idle states are listed)"
+	for form, want := range map[string]string{"text": "n1: " + words, "html": "<p>" + words + "</p>", "json": `"waitedNanoseconds": 24000000`} {
+		if got := run(t, "", "test", "report", "-f", file, "-o", form).out; !strings.Contains(strings.Join(strings.Fields(got), " "), want) {
+			t.Errorf("%s lacks %q:\n%s", form, want, got)
+		}
+	}
+	rows, err := csv.NewReader(strings.NewReader(run(t, "", "test", "report", "-f", file, "-o", "csv").out)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	columns := []string{"run_queue_cpu", "run_queue_wait_ns_per_second", "idle_cpu", "idle_state", "idle_entries_per_second"}
+	got := make([][]string, 0, len(rows))
+	for _, row := range rows[1:] {
+		cells := make([]string, 0, len(columns))
+		for _, column := range columns {
+			cells = append(cells, row[slices.Index(rows[0], column)])
+		}
+		got = append(got, cells)
+	}
+	counted := []string{"3", "12000000", "", "", "unknown"}
+	if diff := cmp.Diff([][]string{counted, counted, make([]string, len(columns))}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -39,6 +39,8 @@ type Result struct {
 	CountedNanoseconds int64           `json:"countedNanoseconds,omitempty"`
 	// InterruptsFrom is where interrupts were counted: /proc/interrupts; /sys/kernel/irq, which has those of devices alone; or none.
 	InterruptsFrom string `json:"interruptsFrom,omitempty"`
+	// Isolation is what the scheduler and the idle governor counted on the CPU of the client over the same time; nil where nothing was counted.
+	Isolation *counted.Isolation `json:"isolation,omitempty"`
 	// Remarks are sentences about what happened meanwhile and does not change the outcome.
 	Remarks []string `json:"remarks,omitempty"`
 	// Sizes are what ping-pong found, in the order of the measurement. Other kinds have one, found while nothing else was sent.

@@ -178,7 +178,7 @@ func sideOf(side *Side, records []*Record) v1alpha1.SideMeasurement {
 	last := records[len(records)-1]
 	s := v1alpha1.SideMeasurement{
 		Side: side.Name, WantedPath: side.Path, PathMessage: last.Network.PathMessage, CPUs: cpusOf(records), Histogram: middle(records).Histogram,
-		Causes: longest(records).Causes,
+		Causes: longest(records).Causes, Isolation: longest(records).Isolation,
 	}
 	path := latency.Path{State: latency.PathState(last.Network.Path)}
 	for i, record := range records {
@@ -348,7 +348,7 @@ func judgeRatio(side *v1alpha1.SideMeasurement, base v1alpha1.LatencySide, bytes
 	limit, words := int64(bound.MaximumPartsPerThousand), RatioWords(ratio)
 	switch {
 	case ratio.LowPartsPerThousand > limit:
-		return Verdict{v1alpha1.LatencyFailed, v1alpha1.TestRatio, fmt.Sprintf("%s: %s times as long, and the budget has %s%s", what, words, TimesWords(limit), countedWords(side.CPUs, side.Causes))}
+		return Verdict{v1alpha1.LatencyFailed, v1alpha1.TestRatio, fmt.Sprintf("%s: %s times as long, and the budget has %s%s", what, words, TimesWords(limit), countedWords(side.CPUs, side.Causes)+isolationBlame(side.Isolation))}
 	case ratio.HighPartsPerThousand > limit:
 		return Verdict{v1alpha1.LatencyInconclusive, v1alpha1.TestRatio, fmt.Sprintf(
 			"%s: %s times as long, which the measurements do not tell apart from the %s of the budget: measure longer, or with more repetitions", what, words, TimesWords(limit))}

@@ -34,7 +34,7 @@ func judgeNetwork(measured *v1alpha1.LatencyMeasurement, budget *v1alpha1.Latenc
 		verdict.Reason, verdict.Message = v1alpha1.TestWithinBudget, "within the budget: "+networkFigures(measured)
 	}
 	if verdict.Outcome == v1alpha1.LatencyFailed {
-		verdict.Message += countedWords(measured.CPUs, measured.Causes)
+		verdict.Message += countedWords(measured.CPUs, measured.Causes) + isolationBlame(measured.Isolation)
 	}
 	return verdict
 }

@@ -53,7 +53,9 @@ type Record struct {
 	Causes             []string `json:"causes,omitempty"`
 	// CountedInterrupts are those that causes can name.
 	CountedInterrupts v1alpha1.CountedInterrupts `json:"countedInterrupts,omitempty"`
-	Histogram         string                     `json:"histogram,omitempty"`
+	// Isolation is what the scheduler and the idle governor counted; nil when they were not asked.
+	Isolation *v1alpha1.LatencyIsolation `json:"isolation,omitempty"`
+	Histogram string                     `json:"histogram,omitempty"`
 	// Network is what was measured over the network; nil for kind Jitter.
 	Network *NetworkRecord `json:"network,omitempty"`
 }
@@ -65,9 +67,10 @@ type Problem struct {
 	Message string `json:"message"`
 }
 
-// Encode prints a record within the bounds that Parse holds it to. The histogram goes first, then the causes, when they do not fit.
+// Encode prints a record within the bounds that Parse holds it to. The histogram goes first, then the causes, then what the scheduler and the
+// idle governor counted, when they do not fit.
 func Encode(r Record) ([]byte, error) {
-	for _, shed := range []func(){func() {}, func() { r.Histogram = "" }, func() { r.Causes = nil }} {
+	for _, shed := range []func(){func() {}, func() { r.Histogram = "" }, func() { r.Causes = nil }, func() { r.Isolation = nil }} {
 		shed()
 		text, err := json.Marshal(r)
 		if err != nil {
@@ -171,6 +174,9 @@ func (r *Record) checkWords() error {
 	}
 	if !slices.Contains([]v1alpha1.CountedInterrupts{"", v1alpha1.CountedInterruptsAll, v1alpha1.CountedInterruptsDevices, v1alpha1.CountedInterruptsNone}, r.CountedInterrupts) {
 		return errors.New("the record has counted interrupts that are not known")
+	}
+	if err := checkIsolation(r.Isolation); err != nil {
+		return err
 	}
 	if len(r.Histogram) > v1alpha1.MaxHistogramLength || !base64Text().MatchString(r.Histogram) {
 		return fmt.Errorf("the histogram is not base64 of at most %d characters", v1alpha1.MaxHistogramLength)

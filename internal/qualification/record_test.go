@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
 )
 
 // measuredRecord is a record as the pod of a test leaves it.
@@ -57,6 +58,19 @@ func TestEncodeShedsWhatDoesNotFit(t *testing.T) {
 	r.BootID = strings.Repeat("b", 600)
 	got := encoded(t, r)
 	if strings.Contains(got, "histogram") || !strings.Contains(got, "causes") || len(got) > MaxRecordLength {
+		t.Errorf("%d bytes: %s", len(got), got)
+	}
+	// What the scheduler counted is the last to go: it is short, and names a culprit.
+	r.Isolation = IsolationOf([]counted.Isolation{counted.Uncounted(4, "/proc/schedstat: no such file")})
+	short := r
+	short.BootID, short.Causes, short.Histogram = "", nil, ""
+	const name = len(`"bootID":"",`)
+	r.BootID = strings.Repeat("b", MaxRecordLength-len(encoded(t, short))-name)
+	if got := encoded(t, r); strings.Contains(got, "causes") || !strings.Contains(got, "isolation") {
+		t.Errorf("%d bytes: %s", len(got), got)
+	}
+	r.BootID += strings.Repeat("b", 100)
+	if got := encoded(t, r); strings.Contains(got, "isolation") {
 		t.Errorf("%d bytes: %s", len(got), got)
 	}
 	r.BootID = strings.Repeat("b", MaxRecordLength)

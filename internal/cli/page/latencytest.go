@@ -62,7 +62,7 @@ type latencyRow struct{ Name, Now, Before, Fleet, Reference string }
 // LatencyTests writes the page of tests. It loads nothing and runs no script. The reference may be nil; the time is that of writing.
 func LatencyTests(tests []view.LatencyTest, reference *Reference, written time.Time) (string, error) {
 	parsed, err := template.New("latency").Funcs(functions()).Funcs(template.FuncMap{
-		"outcome": outcomeClass, "changes": changesOf, "length": latency.Length,
+		"outcome": outcomeClass, "changes": changesOf, "length": latency.Length, "isolation": view.Isolation,
 	}).Parse(latencySource)
 	if err != nil {
 		return "", fmt.Errorf("reading the template of the page: %w", err)

@@ -41,12 +41,15 @@ type testEnd struct {
 	frames *traffic.Frames
 }
 
+// roleServer is the end that answers.
+const roleServer = "Server"
+
 func newTestEnd() *testEnd {
 	choice := func(value string, others ...string) *usage.Choice {
 		return &usage.Choice{Value: value, Allowed: append([]string{value}, others...)}
 	}
 	return &testEnd{
-		role:      choice("Client", "Server"),
+		role:      choice("Client", roleServer),
 		transport: choice(string(latency.TCP), string(latency.UDP), string(latency.Multicast)),
 		waiting:   choice(string(latency.Spin), string(latency.Block)),
 		onBusy:    choice("refuse", "measure"),
@@ -86,14 +89,14 @@ func (f *testFlags) measureTraffic(ctx context.Context, s *site, out, progress i
 		return nil, err
 	}
 	kind, cpu := v1alpha1.LatencyTestKind(f.kind.Value), s.placement.Measured.IDs()[0]
-	if f.end.role.Value == "Server" {
+	if err := f.checkIdle(ctx, s.placement.Measured); err != nil {
+		return nil, err
+	}
+	if f.end.role.Value == roleServer {
 		say(progress, "answering on port %d from CPU %d\n", f.end.port, cpu)
 		return nil, traffic.Serve(ctx, traffic.ServerOptions{
 			Program: path, Address: "0.0.0.0", Port: f.end.port, CPU: cpu, Environment: f.end.environment(), Frames: f.end.frames, Out: progress, Log: progress,
 		})
-	}
-	if err := f.checkIdle(ctx, s.placement.Measured); err != nil {
-		return nil, err
 	}
 	var results []*latency.Result
 	for repetition := range f.repetitions {
@@ -150,16 +153,16 @@ func (e *testEnd) check(result *latency.Result) error {
 	return testrun.CheckQuiet(result)
 }
 
-// checkIdle is an error when the CPU of the client is at work for others before anything is measured.
+// checkIdle is an error when the CPU of this end is at work for others before anything is measured.
 func (f *testFlags) checkIdle(ctx context.Context, measured cpus.Set) error {
 	if f.end.onBusy.Value == "measure" {
 		return nil
 	}
 	busy, err := busyAmong(ctx, f.root, measured)
-	if err != nil || busy == "" {
+	if err != nil {
 		return err
 	}
-	return testrun.Problem{Reason: v1alpha1.TestMachineBusy, Message: "the machine was busy: " + busy + " before anything was measured"}
+	return testrun.CheckIdle(f.end.role.Value, busy)
 }
 
 // measureOnce makes a repetition.

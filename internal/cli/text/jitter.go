@@ -13,6 +13,7 @@ import (
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 )
 
 // worstShown is how many of the longest interruptions of a CPU are shown.
@@ -100,7 +101,7 @@ func worst(one *jitter.CPUResult, palette Palette, columns int) string {
 		title = "/proc/interrupts is hidden here: interrupts of devices were counted, and those of the kernel's timer and between CPUs were not\n" + title
 	}
 	if one.CountedNanoseconds > 0 {
-		title = "CPU " + strconv.Itoa(one.CPU) + ", what the kernel counted, per second: " + jitter.CountedWords(one) + "\n" + title
+		title = "CPU " + strconv.Itoa(one.CPU) + ", what the kernel counted, per second: " + jitter.CountedWords(one) + "\n" + isolationOf(one) + title
 	}
 	if len(one.Worst) == 0 {
 		return title + ": none\n"
@@ -112,6 +113,15 @@ func worst(one *jitter.CPUResult, palette Palette, columns int) string {
 		rows = append(rows, []string{nanoseconds(i.LengthNanoseconds), "+" + nanoseconds(i.AtNanoseconds), causes(i.Causes, one.HidesCauses())})
 	}
 	return title + "\n" + Table([]string{"LENGTH", "AT", "WHAT THE KERNEL COUNTED MEANWHILE"}, rows, palette, columns)
+}
+
+// isolationOf is a line about the run queue and the idle states of a CPU; "" when they were not asked.
+func isolationOf(one *jitter.CPUResult) string {
+	if one.Isolation == nil {
+		return ""
+	}
+	return "CPU " + strconv.Itoa(one.CPU) + ", run queue and idle states: " +
+		strings.Join(qualification.IsolationWords(qualification.IsolationOf([]counted.Isolation{*one.Isolation})), ", ") + "\n"
 }
 
 // causes names the counters that moved, at most five.

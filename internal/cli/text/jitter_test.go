@@ -95,3 +95,15 @@ CPU          PER SECOND  STOLEN (ppm)  MEDIAN  P99  MAXIMUM  COUNTED BY THE KERN
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestIsolationOfJitter(t *testing.T) {
+	one := jitter.CPUResult{CPU: 4, CountedNanoseconds: 1e9, Isolation: &counted.Isolation{CPU: 4, Nanoseconds: 1e9, RunQueueUnknown: "/proc/schedstat: no such file"}}
+	const line = "CPU 4, run queue and idle states: run queue unknown (/proc/schedstat: no such file), no idle state was entered\n"
+	if got := isolationOf(&one); got != line {
+		t.Errorf("%q", got)
+	}
+	one.Isolation = nil
+	if got := isolationOf(&one); got != "" {
+		t.Errorf("a result that was saved before says %q", got)
+	}
+}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 )
 
 // notCarried stands where there are too few samples.
@@ -54,6 +56,12 @@ func latencyCounted(b *strings.Builder, result *latency.Result) {
 	b.WriteString(":\n")
 	for _, event := range result.Counted[:min(mostEvents, len(result.Counted))] {
 		fmt.Fprintf(b, "#   %s %s\n", latency.PerSecond(event.Count, result.CountedNanoseconds), event.Title())
+	}
+	if result.Isolation == nil {
+		return
+	}
+	for _, phrase := range qualification.IsolationWords(qualification.IsolationOf([]counted.Isolation{*result.Isolation})) {
+		fmt.Fprintf(b, "#   %s\n", phrase)
 	}
 }
 

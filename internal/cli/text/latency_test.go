@@ -33,7 +33,10 @@ func TestLatency(t *testing.T) {
 		Preemptions: 3, ServerPreemptions: 4, PageFaults: 5, ElapsedNanoseconds: 2_500_000_000,
 		CountedNanoseconds: 2e9, InterruptsFrom: host.DeviceInterrupts,
 		Counted: []counted.Event{{Kind: counted.Interrupt, Name: "24 eth0-rx-0", Count: 2400}, {Kind: counted.Softirq, Name: "NET_RX", Count: 3}},
-		Sizes:   []latency.Size{{Bytes: 64, Lost: 2, Stray: 1, Distribution: some}, {Bytes: 1024, Lost: 3}},
+		Isolation: &counted.Isolation{
+			CPU: 4, Nanoseconds: 2e9, WaitedNanoseconds: 5000, IdleStates: []counted.IdleEntries{{State: "C6", LatencyMicroseconds: 133, Count: 40}},
+		},
+		Sizes: []latency.Size{{Bytes: 64, Lost: 2, Stray: 1, Distribution: some}, {Bytes: 1024, Lost: 3}},
 	}
 	want := `# pingpong with 10.0.0.2:2048 over Multicast to 224.1.2.48, waiting: spin
 # client: near, kernel 6.1, CPU 4
@@ -53,6 +56,8 @@ func TestLatency(t *testing.T) {
 # counted on CPU 4 of the client, a second (interrupts from: /sys/kernel/irq):
 #   1200 24 eth0-rx-0
 #   1.5 softirq NET_RX
+#   threads waited 2.5 µs a second in the run queue of CPU 4
+#   CPU 4 entered idle state C6, which takes 133 µs to leave, 20 times a second
 # remark: the clock stepped
 # outcome: Passed (Measured): measured
 `

@@ -29,7 +29,7 @@ func LatencyCSV(w io.Writer, tests []view.LatencyTest) error {
 	}
 	header := slices.Concat(
 		[]string{"namespace", "test", "node", "outcome", "freshness", "reason", "completed", "cpus", "interruptions", "maximum_ns", "stolen_ppm"},
-		percentiles, []string{"repetition_maximums_ns", "trend", "kernel", "microcode", "bios", "plan"}, networkColumns())
+		percentiles, []string{"repetition_maximums_ns", "trend", "kernel", "microcode", "bios", "plan"}, networkColumns(), isolationColumns())
 	if err := out.Write(header); err != nil {
 		return err
 	}
@@ -54,10 +54,49 @@ func networkColumns() []string {
 	}
 }
 
+// isolationColumns are those of what the scheduler and the idle governor counted, after all others.
+func isolationColumns() []string {
+	return []string{"run_queue_cpu", "run_queue_wait_ns_per_second", "idle_cpu", "idle_state", "idle_entries_per_second"}
+}
+
+// isolationOfRow is what was counted for a row: on its side of a comparison, or during the measurement.
+func isolationOfRow(m *v1alpha1.LatencyMeasurement, row *qualification.Row) *v1alpha1.LatencyIsolation {
+	if row.Side != nil {
+		return row.Side.Isolation
+	}
+	return m.Isolation
+}
+
+// isolationCells are the cells of isolationColumns: empty where nothing was asked, and "unknown" where nobody knows.
+func isolationCells(i *v1alpha1.LatencyIsolation) []string {
+	cells := make([]string, len(isolationColumns()))
+	if i == nil {
+		return cells
+	}
+	number := func(cpu *int32) string {
+		if cpu == nil {
+			return ""
+		}
+		return decimal(int64(*cpu))
+	}
+	cells[1], cells[4] = "unknown", "unknown"
+	if i.RunQueue.State == v1alpha1.StateCounted {
+		cells[0], cells[1] = number(i.RunQueue.CPU), decimal(qualification.WaitedPerSecond(&i.RunQueue))
+	}
+	if s := &i.IdleStates; s.State == v1alpha1.StateCounted {
+		cells[2], cells[3], cells[4] = number(s.CPU), s.Name, qualification.EntriesPerSecond(s)
+	}
+	return cells
+}
+
 // csvRows are the row of a node, or those of its sizes or rates of messages.
 func csvRows(test *view.LatencyTest, node *view.LatencyNode) [][]string {
 	if node.Measured == nil || node.Measured.Network == nil {
-		return [][]string{append(csvRow(test, node), make([]string, len(networkColumns()))...)}
+		var counted *v1alpha1.LatencyIsolation
+		if node.Measured != nil {
+			counted = node.Measured.Isolation
+		}
+		return [][]string{slices.Concat(csvRow(test, node), make([]string, len(networkColumns())), isolationCells(counted))}
 	}
 	n := node.Measured.Network
 	measured := qualification.Rows(n)
@@ -75,7 +114,7 @@ func csvRows(test *view.LatencyTest, node *view.LatencyNode) [][]string {
 		rows = append(rows, slices.Concat(csvRow(test, &ofRow), []string{
 			n.Server, string(row.Path(n)), decimal(int64(row.Bytes)), decimal(f.Samples), decimal(row.Lost), stray, decimal(f.MinimumNanoseconds),
 			decimal(f.MeanNanoseconds), decimal(f.DeviationNanoseconds), spaced(mediansOf(n, row)),
-		}, rateCells(row.Rate), loadCells(n.Load, row.Rate), sideCells(n.Comparison, row)))
+		}, rateCells(row.Rate), loadCells(n.Load, row.Rate), sideCells(n.Comparison, row), isolationCells(isolationOfRow(node.Measured, row))))
 	}
 	return rows
 }

@@ -146,6 +146,9 @@ func latencyRemarks(test *view.LatencyTest, columns int) string {
 		if node.Message != "" && (node.Outcome != v1alpha1.LatencyPassed || node.Freshness != v1alpha1.LatencyFresh) {
 			b.WriteString(paragraph(node.Node+": "+node.Message, columns))
 		}
+		for _, sentence := range view.Isolation(node.Measured) {
+			b.WriteString(paragraph(node.Node+": "+sentence, columns))
+		}
 		if node.Change != nil && node.Change.Trend != qualification.TrendSame {
 			b.WriteString(paragraph(node.Node+": "+node.Change.Message, columns))
 		}

@@ -148,3 +148,25 @@ func (v *LatencyTest) Trend() metav1.ConditionStatus {
 	}
 	return status
 }
+
+// Isolation is what the scheduler and the idle governor counted during a measurement, which may be nil: a sentence, or one for each side of a
+// comparison, as far as they were asked.
+func Isolation(m *v1alpha1.LatencyMeasurement) []string {
+	if m == nil {
+		return nil
+	}
+	var sentences []string
+	say := func(of string, counted *v1alpha1.LatencyIsolation) {
+		if words := qualification.IsolationWords(counted); len(words) > 0 {
+			sentences = append(sentences, of+"over the measurement, "+strings.Join(words, ", "))
+		}
+	}
+	say("", m.Isolation)
+	if m.Network != nil && m.Network.Comparison != nil {
+		for i := range m.Network.Comparison.Sides {
+			side := &m.Network.Comparison.Sides[i]
+			say(strings.ToLower(string(side.Side))+": ", side.Isolation)
+		}
+	}
+	return sentences
+}

@@ -123,13 +123,23 @@ func (d *decider) conclude(job *batchv1.Job, c *candidate, result *v1alpha1.Late
 	d.succeed(result, measured)
 }
 
+// clientNotClaimed is notClaimed of the client of a run; "" where nothing goes over the network.
+func (d *decider) clientNotClaimed(result *v1alpha1.LatencyTestResult) string {
+	parameters := qualification.ParametersOf(&d.Test.Spec)
+	if parameters.Traffic == nil {
+		return ""
+	}
+	side := parameters.SideOf(int(result.ComparedRuns))
+	return d.notClaimed(&side.Client)
+}
+
 // wait says how far a Job is that is under way, and ends one whose pod does not start.
 func (d *decider) wait(job *batchv1.Job, result *v1alpha1.LatencyTestResult, age time.Duration) {
 	sentence, started := d.progress(job)
 	sentence = d.inSeries(result) + sentence
 	if !started && age >= StartTime {
 		d.stop(job)
-		d.fail(result, faultf(v1alpha1.TestNotStarted, "no measurement began within %s: %s", StartTime, sentence))
+		d.fail(result, faultf(v1alpha1.TestNotStarted, "no measurement began within %s: %s%s", StartTime, sentence, d.clientNotClaimed(result)))
 		return
 	}
 	if !started {

@@ -83,13 +83,21 @@ func (w *World) poolOf(end *v1alpha1.TestEnd) (*v1alpha1.BypassNICPool, string) 
 		return nil, fmt.Sprintf("waits for BypassNICPool %s, which does not exist", end.BypassNICPool)
 	}
 	pool := w.Pools[at]
-	if pool.Spec.Allocation == v1alpha1.AllocationDynamic {
-		return nil, fmt.Sprintf("BypassNICPool %s has allocation DynamicResourceAllocation, and a LatencyTest asks for NICs of device plugins", pool.Name)
-	}
 	if attachment := pool.Spec.NetworkAttachment; attachment != nil && !slices.Contains(attachment.Namespaces, w.Test.Namespace) {
 		return nil, fmt.Sprintf("spec.networkAttachment.namespaces of BypassNICPool %s does not have %s, the namespace of the test", pool.Name, w.Test.Namespace)
 	}
 	return pool, ""
+}
+
+// notClaimed says what pods need that ask for a NIC of a DRA driver by the name of its resource, as those of all ends do: the scheduler makes the claim of
+// such a pod, by the name in the pool's DeviceClass. It is for the end of a sentence about a pod that does not start; "" where no such pool is asked.
+func (w *World) notClaimed(end *v1alpha1.TestEnd) string {
+	pool, _ := w.poolOf(end)
+	if pool == nil || bypass.Allocation(&pool.Spec) != v1alpha1.AllocationDynamic {
+		return ""
+	}
+	return fmt.Sprintf("; the pod asks by the name of the resource for a NIC of BypassNICPool %s, which has allocation DynamicResourceAllocation: the scheduler makes "+
+		"its claim from Kubernetes 1.36 on, or with the feature gate DRAExtendedResource, and not while nodes still know the device plugin of the pool", pool.Name)
 }
 
 // poolMissing says which pool of the test cannot be used; "" when all can.
@@ -214,7 +222,8 @@ func (d *decider) whyServerEnded(job *batchv1.Job) *fault {
 // awaitServer makes the Job of the client when the pod of the server is ready, and gives up when that takes too long.
 func (d *decider) awaitServer(server *batchv1.Job, c *candidate, result *v1alpha1.LatencyTestResult, age time.Duration) {
 	parameters := qualification.ParametersOf(&d.Test.Spec)
-	address, sentence := d.addressOf(server, new(parameters.SideOf(int(result.ComparedRuns))))
+	side := parameters.SideOf(int(result.ComparedRuns))
+	address, sentence := d.addressOf(server, &side)
 	switch {
 	case !d.isServer(server, result):
 		d.fail(result, faultf(v1alpha1.TestForeignPod, "Job %s or its pod is not the server that the operator has made on node %s", server.Name, result.Server.Node))
@@ -226,7 +235,8 @@ func (d *decider) awaitServer(server *batchv1.Job, c *candidate, result *v1alpha
 		}
 		d.again(jobAppears)
 	case age >= StartTime:
-		d.fail(result, faultf(v1alpha1.TestNotStarted, "the server did not start on node %s within %s: %s", result.Server.Node, StartTime, sentence))
+		d.fail(result, faultf(v1alpha1.TestNotStarted, "the server did not start on node %s within %s: %s%s", result.Server.Node, StartTime, sentence,
+			d.notClaimed(&side.Server)))
 	default:
 		d.again(StartTime - age)
 		d.tell(result, d.inSeries(result)+sentence)

@@ -14,6 +14,7 @@ import (
 	"gotest.tools/v3/golden"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -390,14 +391,11 @@ func TestWhatPingPongWaitsFor(t *testing.T) {
 		pool.Spec.NetworkAttachment = &v1alpha1.NetworkAttachmentSpec{Namespaces: namespaces}
 		return pool
 	}
-	dynamic := attached("tests")
-	dynamic.Spec.Allocation = v1alpha1.AllocationDynamic
 	for name, tc := range map[string]struct {
 		pool *v1alpha1.BypassNICPool
 		want string
 	}{
 		"no pool":                    {nil, "waits for BypassNICPool x2, which does not exist"},
-		"a pool of a DRA driver":     {dynamic, "BypassNICPool x2 has allocation DynamicResourceAllocation, and a LatencyTest asks for NICs of device plugins"},
 		"a network of other tenants": {attached("trading"), "spec.networkAttachment.namespaces of BypassNICPool x2 does not have tests, the namespace of the test"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -527,6 +525,53 @@ func TestPoolThatIsChanged(t *testing.T) {
 			s.step()
 			if s.jobNamed(before) != nil != tc.stays {
 				t.Errorf("%+v", s.of("node-1"))
+			}
+		})
+	}
+}
+
+// TestPoolsOfDRADrivers: the pod of an end asks by the name of the resource, for which the scheduler makes a claim; one that gets none says what that needs.
+func TestPoolsOfDRADrivers(t *testing.T) {
+	pool := &v1alpha1.BypassNICPool{ObjectMeta: metav1.ObjectMeta{Name: "x2"}}
+	pool.Spec.ResourceName, pool.Spec.Allocation = "lowlatency.dev/x2", v1alpha1.AllocationDynamic
+	const needs = "the pod asks by the name of the resource for a NIC of BypassNICPool x2, which has allocation DynamicResourceAllocation: the scheduler makes its claim from Kubernetes 1.36 on"
+	for name, tc := range map[string]struct {
+		allocation v1alpha1.AllocationType
+		atServer   bool
+		told       bool
+	}{
+		"a client of a DRA driver":    {v1alpha1.AllocationDynamic, false, true},
+		"a server of a DRA driver":    {v1alpha1.AllocationDynamic, true, true},
+		"a client of a device plugin": {v1alpha1.AllocationDevicePlugin, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newPingPong(t, "node-2")
+			own := pool.DeepCopy()
+			own.Spec.Allocation = tc.allocation
+			s.Pools = append(s.Pools, own)
+			end := &v1alpha1.TestEnd{BypassNICPool: "x2"}
+			s.Test.Spec.Traffic.Client = end
+			if tc.atServer {
+				s.Test.Spec.Traffic.Client, s.Test.Spec.Traffic.Server.TestEnd = nil, *end
+			}
+			asking := s.step().Start
+			if tc.atServer {
+				s.serves("node-1", "").Status.Phase = corev1.PodPending
+			} else {
+				s.serves("node-1", "10.0.0.7")
+				asking = s.step().Start
+				_, pod := s.runs("node-1")
+				pod.Status.Phase = corev1.PodPending
+			}
+			if len(asking) != 1 || asking[0].Spec.Template.Spec.Containers[0].Resources.Limits.Name("lowlatency.dev/x2", resource.DecimalSI).Value() != 1 ||
+				len(asking[0].Spec.Template.Spec.ResourceClaims) != 0 {
+				t.Fatalf("the pod asks for %+v", asking)
+			}
+			s.Now = s.Now.Add(StartTime)
+			s.step()
+			s.expect("node-1", "Idle Inconclusive  NotStarted")
+			if got := s.of("node-1").Message; strings.Contains(got, needs) != tc.told {
+				t.Errorf("it says %q", got)
 			}
 		})
 	}

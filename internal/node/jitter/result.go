@@ -56,6 +56,9 @@ type CPUResult struct {
 	// InterruptsFrom is where interrupts were counted: /proc/interrupts, or /sys/kernel/irq, which has those of devices alone and not
 	// the kernel's own, such as those of its timer, or host.NoInterrupts. It is empty in results that were saved before it was noted.
 	InterruptsFrom string `json:"interruptsFrom,omitempty"`
+	// Isolation is what the scheduler and the idle governor counted on this CPU within the measurement; nil in results that were saved
+	// before they were asked.
+	Isolation *counted.Isolation `json:"isolation,omitempty"`
 }
 
 // DevicesOnly reports whether interrupts of devices were counted, and those of the kernel itself were not.

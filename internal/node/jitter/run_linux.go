@@ -74,6 +74,9 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 		return nil, err
 	}
 	attribute(result, s.samples)
+	for i := range result.CPUs {
+		result.CPUs[i].Isolation = s.isolation.of(result.CPUs[i].CPU)
+	}
 	return result, nil
 }
 

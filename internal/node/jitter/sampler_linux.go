@@ -22,6 +22,8 @@ type sampler struct {
 	child   Threads
 	options Options
 	samples []sample
+	// isolation are the first and the last reading of what is counted over the measurement.
+	isolation isolation
 	// names are the names of counters that were seen; a sample refers to them instead of to the text that was read.
 	names map[string]string
 }
@@ -117,6 +119,9 @@ func (s *sampler) watch(ctx context.Context, done <-chan struct{}) error {
 			return fmt.Errorf("measuring: %w", ctx.Err())
 		case <-ticker.C:
 			if err := s.take(ctx); err != nil {
+				return err
+			}
+			if err := s.isolation.take(ctx, &s.options, time.Since(begun)); err != nil {
 				return err
 			}
 			if s.options.Progress != nil {

@@ -12,6 +12,8 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 )
 
 // countedInterrupts are the interrupts that were counted in every measurement, of which each tells where it counted them.
@@ -71,4 +73,26 @@ func merge(all, more []counted.Event) []counted.Event {
 		}
 	}
 	return all
+}
+
+// jitterIsolation sums up what the scheduler and the idle governor counted on all CPUs in all repetitions.
+func jitterIsolation(all []*jitter.CPUResult) *v1alpha1.LatencyIsolation {
+	var found []counted.Isolation
+	for _, one := range all {
+		if one.Isolation != nil {
+			found = append(found, *one.Isolation)
+		}
+	}
+	return qualification.IsolationOf(found)
+}
+
+// trafficIsolation is the same of the CPU of the client.
+func trafficIsolation(results []*latency.Result) *v1alpha1.LatencyIsolation {
+	var found []counted.Isolation
+	for _, result := range results {
+		if result.Isolation != nil {
+			found = append(found, *result.Isolation)
+		}
+	}
+	return qualification.IsolationOf(found)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
 )
 
 func TestTrafficCauses(t *testing.T) {
@@ -63,5 +64,37 @@ func TestCausesAreInTheRecord(t *testing.T) {
 	accepted(t, r)
 	if diff := cmp.Diff([]string{"Interrupt 24 eth0 300 a second"}, r.Causes); diff != "" || r.CountedInterrupts != v1alpha1.CountedInterruptsAll {
 		t.Errorf("interrupts %s (-want +got):\n%s", r.CountedInterrupts, diff)
+	}
+}
+
+// TestIsolationIsInTheRecord: of jitter it is that of the CPU with the most in all repetitions, over the network that of the client's CPU.
+func TestIsolationIsInTheRecord(t *testing.T) {
+	on := func(cpu int, waited uint64) *counted.Isolation {
+		return &counted.Isolation{CPU: cpu, Nanoseconds: 1e9, WaitedNanoseconds: waited, IdleUnknown: "no idle states are listed"}
+	}
+	two := []*jitter.Result{{CPUs: []jitter.CPUResult{measured(t, 4, 1, 900), measured(t, 5, 1, 900)}}, {CPUs: []jitter.CPUResult{measured(t, 4, 1, 900), measured(t, 5, 1, 900)}}}
+	for i := range two {
+		two[i].CPUs[0].Isolation, two[i].CPUs[1].Isolation = on(4, 10), on(5, 30)
+	}
+	r, err := RecordOf(two, "6.12", "b1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted(t, r)
+	want := &v1alpha1.LatencyIsolation{
+		RunQueue:   v1alpha1.LatencyRunQueue{State: v1alpha1.StateCounted, CPU: new(int32(5)), WaitedNanoseconds: 60, CountedNanoseconds: 2e9},
+		IdleStates: v1alpha1.LatencyIdleStates{State: v1alpha1.StateUnknown, UnknownReason: "no idle states are listed"},
+	}
+	if diff := cmp.Diff(want, r.Isolation); diff != "" {
+		t.Errorf("jitter (-want +got):\n%s", diff)
+	}
+	result := pingPong(t, latency.PathKernel, 1000, 5000)
+	result.Isolation = on(3, 7)
+	if r, err = TrafficRecord(v1alpha1.LatencyTestPingPong, 3, []*latency.Result{result}, "6.12", "b1"); err != nil {
+		t.Fatal(err)
+	}
+	accepted(t, r)
+	if got := r.Isolation; got == nil || *got.RunQueue.CPU != 3 || got.RunQueue.WaitedNanoseconds != 7 {
+		t.Errorf("messages: %+v", got)
 	}
 }

@@ -94,7 +94,7 @@ func RecordOf(results []*jitter.Result, kernel, boot string) (qualification.Reco
 	for _, one := range all {
 		histograms, from = append(histograms, one.HDR), append(from, one.InterruptsFrom)
 	}
-	r.Causes, r.CountedInterrupts = causes(all), countedInterrupts(from)
+	r.Causes, r.CountedInterrupts, r.Isolation = causes(all), countedInterrupts(from), jitterIsolation(all)
 	var err error
 	r.Histogram, err = histogram(histograms)
 	return r, err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -34,6 +35,14 @@ func CheckQuiet(result *latency.Result) error {
 		}
 	}
 	return nil
+}
+
+// CheckIdle is an error when CPUs of an end, Client or Server, are at work for others before it measures or answers; busy says which, "" none.
+func CheckIdle(end, busy string) error {
+	if busy == "" {
+		return nil
+	}
+	return Problem{v1alpha1.TestMachineBusy, fmt.Sprintf("the machine of the %s was busy: %s before anything was measured", strings.ToLower(end), busy)}
 }
 
 // CheckEnded is an error when a measurement did not come to its end, or cannot be trusted. What its figures show is for the operator to judge.
@@ -82,7 +91,7 @@ func newTrafficRecord(kind v1alpha1.LatencyTestKind, cpu int, results []*latency
 	last := results[len(results)-1]
 	causes, interrupts := trafficCauses(results)
 	return qualification.Record{
-		Version: qualification.Version, Kind: kind, CPUs: cpus.Of(cpu).String(), Causes: causes, CountedInterrupts: interrupts,
+		Version: qualification.Version, Kind: kind, CPUs: cpus.Of(cpu).String(), Causes: causes, CountedInterrupts: interrupts, Isolation: trafficIsolation(results),
 		Kernel: printable(kernel, v1alpha1.MaxInventoryTextLength), BootID: printable(boot, v1alpha1.MaxBootIDLength),
 		Network: &qualification.NetworkRecord{
 			Path: pathOf(results), PathMessage: printable(last.Path.Message, v1alpha1.MaxPathMessageLength),

@@ -176,3 +176,17 @@ func TestBusyMachines(t *testing.T) {
 		}
 	}
 }
+
+// TestBusyBeforehand: an end whose CPU is at work for others is not measured, and is named.
+func TestBusyBeforehand(t *testing.T) {
+	for _, end := range []string{"Client", "Server"} {
+		if err := CheckIdle(end, ""); err != nil {
+			t.Error(err)
+		}
+		problem, _ := errors.AsType[Problem](CheckIdle(end, "CPU 3 is busy for 60 % of the time"))
+		want := "the machine of the " + strings.ToLower(end) + " was busy: CPU 3 is busy for 60 % of the time before anything was measured"
+		if problem.Reason != v1alpha1.TestMachineBusy || problem.Message != want {
+			t.Errorf("%+v", problem)
+		}
+	}
+}

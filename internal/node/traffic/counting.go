@@ -9,6 +9,7 @@ import (
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
 // Counting measures, and puts into the result what the kernel of the host counted meanwhile on the CPU of the client. CPU -1 is none, of which
@@ -17,7 +18,7 @@ func Counting(ctx context.Context, h *host.Host, cpu int, measure func() (*laten
 	if cpu < 0 {
 		return measure()
 	}
-	before, err := h.ReadCounters(ctx)
+	before, err := countersOf(ctx, h, cpu)
 	if err != nil {
 		return nil, err
 	}
@@ -26,11 +27,27 @@ func Counting(ctx context.Context, h *host.Host, cpu int, measure func() (*laten
 	if err != nil {
 		return nil, err
 	}
-	elapsed := time.Since(begin)
-	after, err := h.ReadCounters(ctx)
+	elapsed := time.Since(begin).Nanoseconds()
+	after, err := countersOf(ctx, h, cpu)
 	if err != nil {
 		return nil, err
 	}
-	result.Counted, result.CountedNanoseconds, result.InterruptsFrom = after.Since(before, cpu), elapsed.Nanoseconds(), after.InterruptsFrom()
+	result.Counted, result.CountedNanoseconds, result.InterruptsFrom = after.Since(before.Counters, cpu), elapsed, after.InterruptsFrom()
+	result.Isolation = new(after.isolation.Since(before.isolation, cpu, elapsed))
 	return result, nil
+}
+
+// counters are those that tell of a CPU.
+type counters struct {
+	*host.Counters
+	isolation *host.Isolation
+}
+
+func countersOf(ctx context.Context, h *host.Host, cpu int) (counters, error) {
+	isolation, err := h.ReadIsolation(ctx, cpus.Of(cpu), nil)
+	if err != nil {
+		return counters{}, err
+	}
+	read, err := h.ReadCounters(ctx)
+	return counters{read, isolation}, err
 }

@@ -81,3 +81,40 @@ func TestCountingNothing(t *testing.T) {
 		t.Errorf("without /proc/interrupts: %+v, %v", got, err)
 	}
 }
+
+// TestCountingIsolation: a neighbour on the CPU of the client makes threads wait there, and an idle state costs its latency.
+func TestCountingIsolation(t *testing.T) {
+	root, h, _ := counting(t)
+	scheduler := func(waited, entered string) {
+		for name, text := range map[string]string{
+			"proc/schedstat": "version 15\ntimestamp 1\ncpu0 0 0 0 0 0 0 0 1 0\ncpu1 0 0 0 0 0 0 0 " + waited + " 0\n",
+			"sys/devices/system/cpu/cpu1/cpuidle/state0/name": "C1\n", "sys/devices/system/cpu/cpu1/cpuidle/state0/usage": entered + "\n",
+		} {
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	scheduler("100", "7")
+	got, err := Counting(t.Context(), h, 1, func() (*latency.Result, error) {
+		scheduler("2500", "9")
+		return &latency.Result{}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &counted.Isolation{CPU: 1, Nanoseconds: got.CountedNanoseconds, WaitedNanoseconds: 2400, IdleStates: []counted.IdleEntries{{State: "C1", Count: 2}}}
+	if diff := cmp.Diff(want, got.Isolation); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if err := os.RemoveAll(filepath.Join(root, "sys")); err != nil {
+		t.Fatal(err)
+	}
+	got, err = Counting(t.Context(), h, 1, func() (*latency.Result, error) { return &latency.Result{}, nil })
+	if err != nil || got.Isolation.IdleUnknown == "" || got.Isolation.RunQueueUnknown != "" {
+		t.Errorf("without idle states: %+v, %v", got.Isolation, err)
+	}
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package v1alpha1
+
+// LatencyIsolation is what the scheduler and the idle governor of the kernel counted on the measured CPUs, or on the CPU of the client of a
+// measurement over the network. Of several CPUs and repetitions it is the CPU with the most.
+type LatencyIsolation struct {
+	// runQueue is for how long threads waited for a CPU.
+	// +required
+	RunQueue LatencyRunQueue `json:"runQueue"`
+
+	// idleStates is which idle state a CPU entered, and how often.
+	// +required
+	IdleStates LatencyIdleStates `json:"idleStates"`
+}
+
+// CountedState says whether the kernel told what it has counted.
+//
+// +kubebuilder:validation:Enum=Counted;Unknown
+type CountedState string
+
+const (
+	// StateCounted means that it did; a number that is then omitted is 0.
+	StateCounted CountedState = "Counted"
+	// StateUnknown means that it did not on one of the CPUs or in one of the repetitions at least.
+	StateUnknown CountedState = "Unknown"
+)
+
+// LatencyRunQueue is for how long threads waited in the run queue of a CPU, by /proc/schedstat.
+type LatencyRunQueue struct {
+	// state is Counted or Unknown.
+	// +required
+	State CountedState `json:"state"`
+
+	// unknownReason says why the state is Unknown.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	UnknownReason string `json:"unknownReason,omitempty"`
+
+	// cpu is the CPU on which threads waited longest. When omitted, none has waited, or nobody knows.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
+	// +optional
+	CPU *int32 `json:"cpu,omitempty"`
+
+	// waitedNanoseconds is for how long threads waited there, all of them together. When omitted, none has waited, or nobody knows.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +optional
+	WaitedNanoseconds int64 `json:"waitedNanoseconds,omitempty"`
+
+	// countedNanoseconds is over which time that was counted.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +optional
+	CountedNanoseconds int64 `json:"countedNanoseconds,omitempty"`
+}
+
+// LatencyIdleStates is the idle state with the longest latency that a CPU entered, by cpuidle in sysfs.
+type LatencyIdleStates struct {
+	// state is Counted or Unknown.
+	// +required
+	State CountedState `json:"state"`
+
+	// unknownReason says why the state is Unknown.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	UnknownReason string `json:"unknownReason,omitempty"`
+
+	// cpu is the CPU that entered it; of several, the one that did so most often. When omitted, none has entered any, or nobody knows.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
+	// +optional
+	CPU *int32 `json:"cpu,omitempty"`
+
+	// name is the kernel's name of the idle state, such as C6.
+	// +kubebuilder:validation:MaxLength=32
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// latencyMicroseconds is how long the CPU takes to leave it at most. When omitted, it is 0, or the kernel does not say it.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +optional
+	LatencyMicroseconds int64 `json:"latencyMicroseconds,omitempty"`
+
+	// entries is how often the CPU entered it. When omitted, none has entered any, or nobody knows.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +optional
+	Entries int64 `json:"entries,omitempty"`
+
+	// countedNanoseconds is over which time that was counted.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +optional
+	CountedNanoseconds int64 `json:"countedNanoseconds,omitempty"`
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package host
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+)
+
+// schedStat is where the scheduler counts for each CPU, where the kernel has CONFIG_SCHEDSTATS. Every program may read it, and no container
+// runtime hides it. What is read here is counted whatever kernel.sched_schedstats says.
+const schedStat = "/proc/schedstat"
+
+// Isolation is what the scheduler and the idle governor of a host have counted on some CPUs up to one moment.
+type Isolation struct {
+	// Waited is for how long threads have waited in the run queue of each CPU, in nanoseconds.
+	Waited Fact[map[int]uint64]
+	// idle are the idle states of each CPU.
+	idle map[int][]IdleState
+}
+
+// ReadIsolation reads /proc/schedstat and the idle states of the given CPUs, and nothing else; none of these makes another CPU run code. The
+// earlier reading of the same CPUs, nil for the first, saves names and latencies of idle states from being read again. What the host does
+// not have is absent; the only error is that the context has ended.
+func (h *Host) ReadIsolation(ctx context.Context, of cpus.Set, earlier *Isolation) (*Isolation, error) {
+	view := h.tree.view()
+	defer view.release()
+	r := newReader(ctx, view, nil)
+	now := &Isolation{Waited: r.waited(), idle: make(map[int][]IdleState, of.Len())}
+	for _, cpu := range of.IDs() {
+		if earlier != nil && len(earlier.idle[cpu]) > 0 {
+			now.idle[cpu] = r.idleUsage(earlier.idle[cpu])
+		} else {
+			now.idle[cpu] = r.idleStates(idleFolder(cpu))
+		}
+	}
+	if r.err != nil {
+		return nil, fmt.Errorf("reading the scheduler's counters of host %s: %w", h.path, r.err)
+	}
+	return now, nil
+}
+
+// waited reads the scheduler's counters. The file has some lines for each CPU.
+func (r *reader) waited() Fact[map[int]uint64] {
+	text, err := r.content(schedStat, mediumFile)
+	if err != nil {
+		return Absent[map[int]uint64](schedStat, reasonOf(err))
+	}
+	counts, err := parseSchedStat(text)
+	if err != nil {
+		return Absent[map[int]uint64](schedStat, err.Error())
+	}
+	return Known(counts, schedStat)
+}
+
+func idleFolder(cpu int) string { return fmt.Sprintf("/sys/devices/system/cpu/cpu%d/cpuidle", cpu) }
+
+// parseSchedStat reads how long threads have waited in the run queue of each CPU: the eighth counter of the line of a CPU since version 15
+// (Documentation/scheduler/sched-stats.rst). A version that nobody has described yet is refused.
+func parseSchedStat(text string) (map[int]uint64, error) {
+	const oldest, newest, counters, waited = 15, 17, 9, 8
+	first, rest, _ := strings.Cut(text, "\n")
+	version, ok := numberIn(first, "version ", "")
+	if !ok || version < oldest || version > newest {
+		return nil, fmt.Errorf("it begins with %q, and versions %d to %d are known", abbreviate(first), oldest, newest)
+	}
+	found := map[int]uint64{}
+	for line := range strings.Lines(rest) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || !strings.HasPrefix(fields[0], "cpu") {
+			continue
+		}
+		cpu, ok := numberIn(fields[0], "cpu", "")
+		if !ok || cpu > cpus.MaxCPU || len(fields) != 1+counters {
+			return nil, fmt.Errorf("%q is no line of a CPU", abbreviate(line))
+		}
+		count, err := strconv.ParseUint(fields[waited], 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no line of a CPU", abbreviate(line))
+		}
+		found[cpu] = count
+	}
+	return found, nil
+}
+
+// Since is what was counted on a CPU since an earlier reading, over a time in nanoseconds.
+func (i *Isolation) Since(earlier *Isolation, cpu int, nanoseconds int64) counted.Isolation {
+	found := counted.Isolation{CPU: cpu, Nanoseconds: nanoseconds}
+	found.WaitedNanoseconds, found.RunQueueUnknown = waitedSince(earlier.Waited, i.Waited, cpu)
+	found.IdleStates, found.IdleUnknown = enteredSince(earlier.idle[cpu], i.idle[cpu], cpu)
+	return found
+}
+
+// waitedSince is by how much the time has grown that threads wait on a CPU, or why nobody knows.
+func waitedSince(before, after Fact[map[int]uint64], cpu int) (nanoseconds uint64, unknown string) {
+	for _, one := range []Fact[map[int]uint64]{before, after} {
+		if !one.Known {
+			return 0, schedStat + ": " + one.Reason
+		}
+	}
+	was, here := before.Value[cpu]
+	is, still := after.Value[cpu]
+	switch {
+	case !here || !still:
+		return 0, fmt.Sprintf("%s has no line of CPU %d", schedStat, cpu)
+	case is < was:
+		return 0, fmt.Sprintf("%s: the counter of CPU %d went back", schedStat, cpu)
+	}
+	return is - was, ""
+}
+
+// enteredSince are the idle states that a CPU has entered, the one with the longest latency first, or why nobody knows.
+func enteredSince(before, after []IdleState, cpu int) (entered []counted.IdleEntries, unknown string) {
+	if len(before) == 0 || len(before) != len(after) {
+		return nil, idleFolder(cpu) + ": no idle states are listed"
+	}
+	for i := range after {
+		was, is := before[i].Usage, after[i].Usage
+		switch {
+		case !was.Known || !is.Known:
+			return nil, is.Source + ": " + cmp.Or(is.Reason, was.Reason)
+		case is.Value < was.Value:
+			return nil, is.Source + ": the counter went back"
+		case is.Value > was.Value:
+			name := cmp.Or(after[i].Name.Value, "state"+strconv.Itoa(i))
+			entered = append(entered, counted.IdleEntries{State: name, LatencyMicroseconds: after[i].LatencyMicros.Value, Count: is.Value - was.Value})
+		}
+	}
+	slices.SortStableFunc(entered, func(a, b counted.IdleEntries) int { return cmp.Compare(b.LatencyMicroseconds, a.LatencyMicroseconds) })
+	return entered, ""
+}

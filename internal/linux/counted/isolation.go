@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package counted
+
+// Isolation is what the scheduler and the idle governor of the kernel counted on one CPU while something was measured there.
+type Isolation struct {
+	CPU int `json:"cpu"`
+	// Nanoseconds is for how long was counted.
+	Nanoseconds int64 `json:"nanoseconds"`
+	// WaitedNanoseconds is for how long threads, all of them together, waited in the run queue of the CPU.
+	WaitedNanoseconds uint64 `json:"waitedNanoseconds"`
+	// RunQueueUnknown says why that is not known; "" when it is.
+	RunQueueUnknown string `json:"runQueueUnknown,omitempty"`
+	// IdleStates are those that were entered, the one with the longest latency first.
+	IdleStates []IdleEntries `json:"idleStates,omitempty"`
+	// IdleUnknown says why that is not known; "" when it is.
+	IdleUnknown string `json:"idleUnknown,omitempty"`
+}
+
+// IdleEntries are how often a CPU entered one of its idle states.
+type IdleEntries struct {
+	// State is the kernel's name of it, such as C6.
+	State string `json:"state"`
+	// LatencyMicroseconds is how long the CPU takes to leave it at most; 0 where the kernel does not say it.
+	LatencyMicroseconds int64  `json:"latencyMicroseconds"`
+	Count               uint64 `json:"count"`
+}
+
+// Uncounted is a CPU of which neither was counted, for a reason.
+func Uncounted(cpu int, reason string) Isolation {
+	return Isolation{CPU: cpu, RunQueueUnknown: reason, IdleUnknown: reason}
+}
