@@ -100,7 +100,7 @@ func stacks(change func(*latencyTest)) func(*latencyTest) {
 			{Name: "kernel", Path: v1alpha1.LatencyPathKernel, Client: v1alpha1.StackClient{TestEnd: kernel}, Server: kernel},
 			{
 				Name: "onload", Path: v1alpha1.LatencyPathAccelerated,
-				Client: v1alpha1.StackClient{TestEnd: v1alpha1.TestEnd{BypassNICPool: "x2"}}, Server: v1alpha1.TestEnd{BypassNICPool: "x2"},
+				Client: v1alpha1.StackClient{TestEnd: v1alpha1.TestEnd{BypassNICPool: "x2"}}, Server: v1alpha1.StackServer{TestEnd: v1alpha1.TestEnd{BypassNICPool: "x2"}},
 			},
 		}}
 		if change != nil {

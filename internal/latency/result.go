@@ -70,6 +70,9 @@ type Setup struct {
 	Server Host `json:"server"`
 }
 
+// DefaultGroup is the multicast group unless told otherwise, that of sfnt-pingpong.
+const DefaultGroup = "224.1.2.48"
+
 // Host is one end of a measurement.
 type Host struct {
 	Name   string `json:"name"`
@@ -129,10 +132,13 @@ type Distribution struct {
 type Percentile struct {
 	Percent     float64 `json:"percent"`
 	Nanoseconds int64   `json:"nanoseconds"`
-	// LowNanoseconds to HighNanoseconds hold the percentile of what was sampled with 95 % confidence, by ranks, as far as the samples
-	// are independent of each other.
-	LowNanoseconds  int64 `json:"lowNanoseconds"`
-	HighNanoseconds int64 `json:"highNanoseconds"`
+	// LowNanoseconds to HighNanoseconds hold the percentile of what was sampled with 95 % confidence, by ranks and batches. The upper end is nil where
+	// the samples give none: those above the percentile came in so few bursts that another run may show any other value.
+	LowNanoseconds  int64  `json:"lowNanoseconds"`
+	HighNanoseconds *int64 `json:"highNanoseconds"`
+	// Independent is how many independent samples would tell as much about the percentile: as many as there are where none is like the one before, and
+	// fewer where those above the percentile come in bursts. 0 in results of earlier versions, which did not tell.
+	Independent uint64 `json:"independent,omitempty"`
 	// Beyond is how many samples lie above the rank.
 	Beyond uint64 `json:"beyond"`
 }
