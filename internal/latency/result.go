@@ -25,8 +25,10 @@ type Result struct {
 	Version int     `json:"version"`
 	Kind    Kind    `json:"kind"`
 	Outcome Outcome `json:"outcome"`
-	Setup   Setup   `json:"setup"`
-	Path    Path    `json:"path"`
+	// Generator is the name and the version of another program that has sent, and recorded its runs; "" for the project's own.
+	Generator string `json:"generator,omitempty"`
+	Setup     Setup  `json:"setup"`
+	Path      Path   `json:"path"`
 	// Preemptions is how often the kernel gave the CPU of the client to something else over ElapsedNanoseconds, ServerPreemptions the same of
 	// the server, and PageFaults how often a page of the client's memory was not there. All are 0 where the measurement did not come to its end.
 	Preemptions        uint64 `json:"preemptions,omitempty"`

@@ -19,7 +19,11 @@ const notCarried = "-"
 // with their intervals, and the outcome. Lines that begin with # are no rows of the first table.
 func Latency(result *latency.Result) string {
 	var b strings.Builder
-	latencySetup(&b, result)
+	if result.Generator != "" {
+		fmt.Fprintf(&b, "# recorded runs of %s, in messages a second; latencies in nanoseconds, at the lower ends of the steps in which it counts\n", result.Generator)
+	} else {
+		latencySetup(&b, result)
+	}
 	latencyColumns(&b, result)
 	latencyLadder(&b, result)
 	latencyRates(&b, result)
