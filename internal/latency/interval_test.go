@@ -25,16 +25,16 @@ func alike(chance *rand.Rand, n int, correlation float64) []int64 {
 // TestIntervalsHold: of many measurements of one distribution, about 95 % have the true percentile in their interval, also where samples that follow each
 // other are alike, so that fewer of them would tell as much.
 func TestIntervalsHold(t *testing.T) {
-	const runs = 200
+	const runs = 100
 	for name, tc := range map[string]struct {
 		n                        int
 		correlation              float64
 		lowest, highest          float64
 		leastShare, largestShare float64
 	}{
-		"independent": {n: 2000, lowest: 0.94, highest: 0.995, leastShare: 0.7, largestShare: 1},
-		"a little":    {n: 5000, correlation: 0.5, lowest: 0.93, highest: 0.995, leastShare: 0.25, largestShare: 0.9},
-		"very":        {n: 10_000, correlation: 0.9, lowest: 0.92, highest: 0.995, leastShare: 0.02, largestShare: 0.2},
+		"independent": {n: 2000, lowest: 0.91, highest: 1, leastShare: 0.7, largestShare: 1},
+		"a little":    {n: 5000, correlation: 0.5, lowest: 0.9, highest: 1, leastShare: 0.25, largestShare: 0.9},
+		"very":        {n: 10_000, correlation: 0.9, lowest: 0.9, highest: 1, leastShare: 0.02, largestShare: 0.2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chance := rand.New(rand.NewPCG(3, 4))
