@@ -137,7 +137,7 @@ func TestRecordsThatAreNone(t *testing.T) {
 		"a step that is no number":      {TRex, trex(0, `{"x": 1}`), `"x" is no step`},
 		"no statistics":                 {Testpmd, "testpmd> show fwd stats all\nBad arguments\n", "the record has neither forward statistics nor NIC statistics of a port"},
 		"a record that is cut off":      {Testpmd, forward(0)[:strings.Index(forward(0), "TX-packets: 500000")], "Forward statistics for port 0 has no TX-packets: the record is cut off"},
-		"an end that is cut off": {TestpmdForwarder, forward(0)[:strings.Index(forward(0), "+++")], "the record is cut off"},
+		"an end that is cut off":        {TestpmdForwarder, forward(0)[:strings.Index(forward(0), "+++")], "the record is cut off"},
 		"a port less":                   {Testpmd, strings.Replace(forward(0), "Forward statistics for port 1 ", "Gone statistics of port 1 ", 1), "the record lacks a port"},
 		"a total that is another": {
 			TestpmdForwarder, strings.Replace(forward(0), "RX-total: 1000000", "RX-total: 1000001", 1), "Forward statistics for port 0 has 1000001 of RX-total",
