@@ -160,14 +160,14 @@ func stackRules() []latencyTestRule {
 				s.Client.Address, s.Client.Network = "192.0.2.31/24", v1alpha1.TestNetworkHost
 			}),
 		},
+		{
+			field: inSides(".server"), message: "a server with network Host needs an address: that of the NIC of its pool in the namespace of the node, at which it is reached.",
+			accepted: ofOnload(func(s *v1alpha1.StackSide) {
+				s.Server.Address, s.Server.Network = "192.0.2.31/24", v1alpha1.TestNetworkHost
+			}),
+			rejected: ofOnload(func(s *v1alpha1.StackSide) { s.Server.Network = v1alpha1.TestNetworkHost }),
+		},
 	}
-	rules = append(rules, latencyTestRule{
-		field: inSides(".server"), message: "a server with network Host needs an address: that of the NIC of its pool in the namespace of the node, at which it is reached.",
-		accepted: ofOnload(func(s *v1alpha1.StackSide) {
-			s.Server.Address, s.Server.Network = "192.0.2.31/24", v1alpha1.TestNetworkHost
-		}),
-		rejected: ofOnload(func(s *v1alpha1.StackSide) { s.Server.Network = v1alpha1.TestNetworkHost }),
-	})
 	onKernel := func(t *latencyTest) *v1alpha1.StackSide { return &t.Spec.StackComparison.Sides[0] }
 	return slices.Concat(rules,
 		endRules(inSides(".client"), stacks, func(t *latencyTest) *v1alpha1.TestEnd { return &onKernel(t).Client.TestEnd }),
@@ -179,10 +179,10 @@ func groupRules() []latencyTestRule {
 	group := func(transport v1alpha1.TestTransport, address string) func(*latencyTest) {
 		return pingPong(func(t *latencyTest) { t.Spec.Traffic.Transport, t.Spec.Traffic.MulticastGroup = transport, address })
 	}
-	rules := []latencyTestRule{{
+	rules := append(make([]latencyTestRule, 0, 6), latencyTestRule{
 		field: "spec.traffic", message: "spec.traffic.multicastGroup stands with transport Multicast only.",
 		accepted: group(v1alpha1.TransportMulticast, "239.192.1.7"), rejected: group(v1alpha1.TransportUDP, "239.192.1.7"),
-	}}
+	})
 	for _, one := range []struct{ accepted, rejected, message string }{
 		{"239.255.255.255", "240.0.0.1", "a group of multicast is an address of IPv4 from 224.0.0.0 to 239.255.255.255, such as 239.192.1.7."},
 		{"224.0.2.0", "ff05::142", "a group of ff00::/8 cannot be measured: messages of LatencyTests go over IPv4, so name a group of IPv4, such as 239.192.1.7."},

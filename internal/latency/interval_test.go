@@ -37,20 +37,7 @@ func TestIntervalsHold(t *testing.T) {
 		"very":        {n: 10_000, correlation: 0.9, lowest: 0.9, highest: 1, leastShare: 0.02, largestShare: 0.2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			chance := rand.New(rand.NewPCG(3, 4))
-			held, share := map[float64]int{}, map[float64]float64{}
-			for range runs {
-				d, err := Distribute(alike(chance, tc.n, tc.correlation))
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, p := range d.Percentiles {
-					share[p.Percent] += float64(p.Independent) / float64(tc.n) / runs
-					if truth := int64(-1e6 * math.Log(1-p.Percent/100)); p.HighNanoseconds != nil && p.LowNanoseconds <= truth && truth <= *p.HighNanoseconds {
-						held[p.Percent]++
-					}
-				}
-			}
+			held, share := intervalsThatHold(t, runs, tc.n, tc.correlation)
 			for _, percent := range []float64{50, 90} {
 				if got := float64(held[percent]) / runs; got < tc.lowest || got > tc.highest {
 					t.Errorf("%g %%: %.3f of the intervals hold the truth", percent, got)
@@ -61,6 +48,26 @@ func TestIntervalsHold(t *testing.T) {
 			}
 		})
 	}
+}
+
+// intervalsThatHold are in how many runs the interval of each percentile holds the true one, and which share of the samples counts as independent.
+func intervalsThatHold(t *testing.T, runs, n int, correlation float64) (held map[float64]int, share map[float64]float64) {
+	t.Helper()
+	chance := rand.New(rand.NewPCG(3, 4))
+	held, share = map[float64]int{}, map[float64]float64{}
+	for range runs {
+		d, err := Distribute(alike(chance, n, correlation))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range d.Percentiles {
+			share[p.Percent] += float64(p.Independent) / float64(n) / float64(runs)
+			if truth := int64(-1e6 * math.Log(1-p.Percent/100)); p.HighNanoseconds != nil && p.LowNanoseconds <= truth && truth <= *p.HighNanoseconds {
+				held[p.Percent]++
+			}
+		}
+	}
+	return held, share
 }
 
 // TestBurstsBoundNothing: where all that is above a percentile came at once, another run may show any other value of it; spread over the whole

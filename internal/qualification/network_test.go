@@ -48,6 +48,11 @@ func TestNetworkRecordsAreReadAsTheyAreWritten(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
+}
+
+func TestIntervalsOfRecords(t *testing.T) {
+	record := networkRecord()
+	m := record.Network.Measurement("node-2")
 	intervals := []v1alpha1.LatencyInterval{*IntervalOf(&m.Sizes[0].LatencyFigures, v1alpha1.P99), *IntervalOf(&m.Sizes[1].LatencyFigures, v1alpha1.P50)}
 	if diff := cmp.Diff([]v1alpha1.LatencyInterval{{LowNanoseconds: 19_500, HighNanoseconds: new(int64(20_600))}, {LowNanoseconds: 6_000}}, intervals); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

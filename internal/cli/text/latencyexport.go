@@ -56,7 +56,7 @@ func networkColumns() []string {
 
 // intervalColumns are the fewest samples of a repetition, and both ends of the interval of each percentile.
 func intervalColumns() []string {
-	columns := []string{"least_samples"}
+	columns := append(make([]string, 0, 1+2*len(qualification.Percentiles())), "least_samples")
 	for _, name := range qualification.Percentiles() {
 		columns = append(columns, strings.ToLower(string(name))+"_low_ns", strings.ToLower(string(name))+"_high_ns")
 	}

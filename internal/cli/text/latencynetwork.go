@@ -33,7 +33,7 @@ func networkTable(test *view.LatencyTest, palette Palette, columns int) string {
 
 // intervalTable has the intervals of the percentiles of each size or rate of each node; "" where there are none.
 func intervalTable(test *view.LatencyTest, palette Palette, columns int) string {
-	header := []string{"NODE", "MESSAGES", "LEAST SAMPLES"}
+	header := append(make([]string, 0, 3+len(qualification.Percentiles())), "NODE", "MESSAGES", "LEAST SAMPLES")
 	for _, name := range qualification.Percentiles() {
 		header = append(header, strings.TrimSuffix(qualification.Words(name), " %")+"%")
 	}

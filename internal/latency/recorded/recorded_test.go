@@ -119,6 +119,12 @@ func TestRecordsOfGenerators(t *testing.T) {
 	}
 }
 
+// before is what of a text comes before a part of it.
+func before(text, part string) string {
+	text, _, _ = strings.Cut(text, part)
+	return text
+}
+
 func TestRecordsThatAreNone(t *testing.T) {
 	for name, tc := range map[string]struct {
 		generator  Generator
@@ -136,8 +142,8 @@ func TestRecordsThatAreNone(t *testing.T) {
 		"a step below all":              {TRex, trex(0, `{"5": 1}`), `"5" is no step`},
 		"a step that is no number":      {TRex, trex(0, `{"x": 1}`), `"x" is no step`},
 		"no statistics":                 {Testpmd, "testpmd> show fwd stats all\nBad arguments\n", "the record has neither forward statistics nor NIC statistics of a port"},
-		"a record that is cut off":      {Testpmd, forward(0)[:strings.Index(forward(0), "TX-packets: 500000")], "Forward statistics for port 0 has no TX-packets: the record is cut off"},
-		"an end that is cut off":        {TestpmdForwarder, forward(0)[:strings.Index(forward(0), "+++")], "the record is cut off"},
+		"a record that is cut off":      {Testpmd, before(forward(0), "TX-packets: 500000"), "Forward statistics for port 0 has no TX-packets: the record is cut off"},
+		"an end that is cut off":        {TestpmdForwarder, before(forward(0), "+++"), "the record is cut off"},
 		"a port less":                   {Testpmd, strings.Replace(forward(0), "Forward statistics for port 1 ", "Gone statistics of port 1 ", 1), "the record lacks a port"},
 		"a total that is another": {
 			TestpmdForwarder, strings.Replace(forward(0), "RX-total: 1000000", "RX-total: 1000001", 1), "Forward statistics for port 0 has 1000001 of RX-total",
@@ -167,19 +173,25 @@ func fuzz(f *testing.F, generators []Generator, seeds ...string) {
 			if err != nil {
 				continue
 			}
-			if load := run.Rate.Load; load.Lost > load.Sent || load.Sent == 0 || printable(run.Version) != run.Version {
-				t.Errorf("%s: %+v", generator, run)
-			}
-			for _, p := range run.Rate.FromIntended.Percentiles {
-				if p.HighNanoseconds == nil || *p.HighNanoseconds <= p.Nanoseconds || run.Rate.FromIntended.Samples < latency.Samples(p.Percent) {
-					t.Errorf("%+v of %d samples", p, run.Rate.FromIntended.Samples)
-				}
-			}
+			expectPossible(t, run)
 			if _, err := latency.JudgeRecorded([]latency.Recorded{run.Recorded}, latency.SearchOptions{Confirm: time.Minute}); err != nil {
 				t.Error(err)
 			}
 		}
 	})
+}
+
+// expectPossible wants numbers that can be true together.
+func expectPossible(t *testing.T, run *Run) {
+	t.Helper()
+	if load := run.Rate.Load; load.Lost > load.Sent || load.Sent == 0 || printable(run.Version) != run.Version {
+		t.Errorf("%+v", run)
+	}
+	for _, p := range run.Rate.FromIntended.Percentiles {
+		if p.HighNanoseconds == nil || *p.HighNanoseconds <= p.Nanoseconds || run.Rate.FromIntended.Samples < latency.Samples(p.Percent) {
+			t.Errorf("%+v of %d samples", p, run.Rate.FromIntended.Samples)
+		}
+	}
 }
 
 func FuzzTRex(f *testing.F) {

@@ -143,7 +143,7 @@ func sumOf(blocks []block) (map[string]uint64, error) {
 // are missing.
 func agrees(sum map[string]uint64, accumulated *block) error {
 	if accumulated == nil {
-		return errors.New(accumulatedTitle + " are not there: the record is cut off")
+		return errors.New("the record is cut off: it has no " + accumulatedTitle)
 	}
 	for _, field := range []string{"RX-packets", "TX-packets"} {
 		if accumulated.fields[field] != sum[field] {
