@@ -260,7 +260,7 @@ test-hwloc: programs-test-hwloc ## Compare the topology with lstopo's (needs Deb
 	$(GO_TEST) -count=1 ./test/hwloc/...
 
 .PHONY: judge-latency
-judge-latency: programs-judge-latency ## Judge the measurements over the network beside sockperf and injected faults (needs root); the table is in dist/latency.txt.
+judge-latency: programs-judge-latency ## Judge the measurements over the network beside sockperf, qperf and injected faults (needs root); the table is in dist/latency.txt.
 	@mkdir -p dist
 	go run ./test/latency | tee dist/latency.txt
 

@@ -402,6 +402,10 @@ func jobAttempts(thief client.Client) []attempt {
 		{who, "a Job in the host's network", false, pod(func(p *corev1.PodSpec) { p.HostNetwork = true })},
 		{who, "the Job that compares with a host", true, host(func(*batchv1.Job) {})},
 		{who, "the Job that compares stacks in the network of a host", true, host(func(j *batchv1.Job) { *j = *sideJob() })},
+		{who, "the Job of a server of stacks that listens on one address of a host", true, host(func(j *batchv1.Job) { *j = *sideServerJob("--listen=192.0.2.2") })},
+		{who, "the same that listens on all", false, host(func(j *batchv1.Job) { *j = *sideServerJob("--listen=0.0.0.0") })},
+		{who, "the same that listens on two", false, host(func(j *batchv1.Job) { *j = *sideServerJob("--listen=192.0.2.2", "--listen=192.0.2.3") })},
+		{who, "the same that does not say where", false, host(func(j *batchv1.Job) { *j = *sideServerJob() })},
 		{who, "the same of two kinds", false, host(func(j *batchv1.Job) {
 			j.Spec.Template.Spec.Containers[0].Args = append(j.Spec.Template.Spec.Containers[0].Args, "--kind=StackComparison")
 		})},
@@ -483,6 +487,15 @@ func sideJob() *batchv1.Job {
 	job := hostJob()
 	args := job.Spec.Template.Spec.Containers[0].Args
 	args[slices.Index(args, "--kind="+string(v1alpha1.LatencyTestContainerVersusHost))] = "--kind=" + string(v1alpha1.LatencyTestStackComparison)
+	return job
+}
+
+// sideServerJob is the Job of the server of such a side in the network of its node, with other arguments.
+func sideServerJob(args ...string) *batchv1.Job {
+	job := sideJob()
+	container := &job.Spec.Template.Spec.Containers[0]
+	container.Args[slices.Index(container.Args, "--role=Client")] = "--role=Server"
+	container.Args = append(container.Args, args...)
 	return job
 }
 

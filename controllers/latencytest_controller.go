@@ -126,10 +126,10 @@ func (r *TestReconciler) gatherJobs(ctx context.Context, w *latencytest.World) e
 	return nil
 }
 
-func runningElsewhere(ctx context.Context, reader client.Reader, test *v1alpha1.LatencyTest) (map[string]string, error) {
+func runningElsewhere(ctx context.Context, reader client.Reader, test *v1alpha1.LatencyTest) (latencytest.InUse, error) {
 	var tests v1alpha1.LatencyTestList
 	if err := reader.List(ctx, &tests); err != nil {
-		return nil, fmt.Errorf("listing LatencyTests: %w", err)
+		return latencytest.InUse{}, fmt.Errorf("listing LatencyTests: %w", err)
 	}
 	return latencytest.RunningElsewhere(tests.Items, test), nil
 }

@@ -316,7 +316,7 @@ func (s *suite) comparesStacks(ctx SpecContext) {
 				{Name: "kernel", Path: v1alpha1.LatencyPathKernel},
 				{
 					Name: "onload", Path: v1alpha1.LatencyPathAccelerated, Client: v1alpha1.StackClient{TestEnd: v1alpha1.TestEnd{BypassNICPool: "x2"}},
-					Server: v1alpha1.TestEnd{BypassNICPool: "x2"},
+					Server: v1alpha1.StackServer{TestEnd: v1alpha1.TestEnd{BypassNICPool: "x2"}},
 				},
 			}},
 			PingPong: &v1alpha1.PingPongTest{Sizes: []int32{64}},

@@ -19,7 +19,7 @@ test-alerts   every alert, raised by promtool
 dashboard   every query of the dashboard, answered by Prometheus from the demo's metrics
 faults      seeded faults and harmless variations on simulated machines
 test-hwloc  topologies as another judge sees them
-judge-latency measurements over the network, beside sockperf and against injected faults
+judge-latency measurements over the network, beside sockperf and qperf, and against injected faults
 mutate      single changes of the code that the tests must notice
 bench       benchmarks
 mistakes    mistakes of users and faults of the API server

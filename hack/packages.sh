@@ -23,6 +23,7 @@ dpkg-deb            dpkg             lab-pools lab-latency traffic-image image-t
 apt-get             apt              test-must-gather lab lab-short lab-pools lab-latency lab-onload lab-enact lab-image jitter-pair traffic-image image-twice release test-release
 tc                  iproute2         judge-latency bench
 sockperf            sockperf         judge-latency bench
+qperf               qperf            judge-latency
 qemu-system-x86_64  qemu-system-x86  lab lab-short lab-pools lab-latency lab-onload lab-enact lab-image jitter-pair
 systemctl           systemd          lab lab-short lab-pools lab-latency lab-onload lab-enact lab-image
 qemu-img            qemu-utils       lab lab-short lab-pools lab-latency lab-onload lab-enact lab-image

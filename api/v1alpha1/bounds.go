@@ -357,11 +357,14 @@ const (
 	// MaxTestedNodes bounds the nodes of a LatencyTest: spec.nodes.names, status.results and spec.maximumParallelNodes.
 	// MaxSweptNodes bounds them where rates are measured, whose results are larger.
 	// MaxComparedNodes bounds them where sides are compared, and MaxComparedRows the rows of all of them: each side has
-	// one, and one for each size.
+	// one, and one for each size. MaxPingPongRows bounds the rows of kind PingPong: each node has one, and one for each size. MaxIntervals bounds of how many
+	// sizes and rates on all nodes the status has intervals, which would not find room with more.
 	MaxTestedNodes   = 128
 	MaxSweptNodes    = 64
 	MaxComparedNodes = 32
 	MaxComparedRows  = 576
+	MaxPingPongRows  = 1152
+	MaxIntervals     = 384
 	// MaxTestDurationSeconds bounds spec.durationSeconds.
 	MaxTestDurationSeconds = 86400
 	// MaxTestRepetitions bounds spec.repetitions.
@@ -394,8 +397,8 @@ const (
 	MaxHistogramLength = 2048
 	// MaxTestServers bounds spec.traffic.server.nodeNames.
 	MaxTestServers = 16
-	// MaxTestSizes bounds spec.pingPong.sizes and the sizes of a measurement, MaxMessageBytes each of them.
-	MaxTestSizes    = 8
+	// MaxTestSizes bounds spec.pingPong.sizes and the sizes of a measurement, MaxMessageBytes each of them. sfnt-pingpong has 19 sizes of datagrams.
+	MaxTestSizes    = 20
 	MaxMessageBytes = 65536
 	// MaxTestRates bounds spec.rateSweep.messagesPerSecond and the rates of a measurement, MaxMessagesPerSecond each of them,
 	// MaxDatagramBytes spec.rateSweep.bytes and MaxAnswersPerRate spec.rateSweep.answersPerRate.
@@ -428,6 +431,8 @@ const (
 	MaxLossPartsPerMillion = 1000000
 	// MaxPathMessageLength bounds what a measurement says of its path.
 	MaxPathMessageLength = 256
+	// MaxIPLength bounds an address of IPv4 or IPv6.
+	MaxIPLength = 45
 	// MaxIPv4Length bounds an address of IPv4, MaxIPv4PrefixLength one with the length of its prefix.
 	MaxIPv4Length       = 15
 	MaxIPv4PrefixLength = 18

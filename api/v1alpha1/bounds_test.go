@@ -280,8 +280,8 @@ func testBounds() []bound {
 		{v1alpha1.MaxMeasuredCPUs, "maximum", "lt: spec.jitter.cpus"},
 		{v1alpha1.MaxThresholdNanoseconds, "maximum", "lt: spec.jitter.thresholdNanoseconds"},
 		{v1alpha1.MaxLatencyNanoseconds, "maximum", "lt: spec.budget.maximumNanoseconds spec.budget.percentiles[].nanoseconds spec.loadSearch.percentiles[].nanoseconds " + measured("percentiles[].nanoseconds") + " " +
-			figures("percentiles[].nanoseconds")},
-		{v1alpha1.MaxPercentiles, "maxItems", "lt: spec.budget.percentiles spec.budget.ratios spec.loadSearch.percentiles " + measured("percentiles") + " " + figures("percentiles")},
+			figures("percentiles[].nanoseconds") + " " + figures("intervals[].lowNanoseconds") + " " + figures("intervals[].highNanoseconds")},
+		{v1alpha1.MaxPercentiles, "maxItems", "lt: spec.budget.percentiles spec.budget.ratios spec.loadSearch.percentiles " + measured("percentiles") + " " + figures("percentiles") + " " + figures("intervals")},
 		{v1alpha1.MaxTestReasonLength, "maxLength", "lt: status.results[].reason " + measured("network.load.failReason")},
 		{v1alpha1.MaxTestMessageLength, "maxLength", "lt: status.results[].message"},
 		{v1alpha1.MaxCPUNumber, "maximum", measured("worstCPU") + " " + isolation("runQueue.cpu") + " " + isolation("idleStates.cpu")},
@@ -303,7 +303,7 @@ func testBounds() []bound {
 		{v1alpha1.MaxNameLength, "maxLength", "lt: spec.traffic.server.nodeNames[] status.results[].server.node " + measured("network.server")},
 		{v1alpha1.MaxInventoryTextLength, "maxLength", measured("network.serverKernel")},
 		{v1alpha1.MaxGeneration, "maximum", measured("network.repetitionMediansNanoseconds[]") + " " + side("repetitionMediansNanoseconds[]") + " " +
-			side("ratios[].partsPerThousand") + " " + side("ratios[].lowPartsPerThousand") + " " + side("ratios[].highPartsPerThousand") + " " + side("sizes[].lost") + " " + side("sizes[].stray") + " " + figures("samples") + " " + figures("minimumNanoseconds") + " " +
+			side("ratios[].partsPerThousand") + " " + side("ratios[].lowPartsPerThousand") + " " + side("ratios[].highPartsPerThousand") + " " + side("sizes[].lost") + " " + side("sizes[].stray") + " " + figures("samples") + " " + figures("leastSamples") + " " + figures("minimumNanoseconds") + " " +
 			figures("meanNanoseconds") + " " + figures("deviationNanoseconds") + " " + figures("maximumNanoseconds") + " " +
 			measured("network.sizes[].lost") + " " + measured("network.sizes[].stray") + " " + rate("achievedPerSecond") + " " + rate("sent") + " " + rate("lost") + " " +
 			rate("gaps") + " " + rate("duplicates") + " " + rate("reordered") + " " + rate("late") + " " + rate("maximumLatenessNanoseconds") + " " + rate("answersLost")},
@@ -327,6 +327,7 @@ func testBounds() []bound {
 		{v1alpha1.MaxAnswersPerRate, "maximum", "lt: spec.rateSweep.answersPerRate"},
 		{v1alpha1.MaxLossPartsPerMillion, "maximum", "lt: spec.budget.lossPartsPerMillion spec.budget.latePartsPerMillion spec.loadSearch.lossPartsPerMillion"},
 		{v1alpha1.MaxPathMessageLength, "maxLength", measured("network.pathMessage") + " " + side("pathMessage")},
+		{v1alpha1.MaxIPLength, "maxLength", "lt: spec.traffic.multicastGroup"},
 		{v1alpha1.MaxIPv4Length, "maxLength", "lt: status.results[].server.address"},
 		{v1alpha1.MaxIPv4PrefixLength, "maxLength", "lt: spec.traffic.client.address spec.traffic.server.address spec.stackComparison.sides[].client.address spec.stackComparison.sides[].server.address"},
 	}

@@ -78,7 +78,7 @@ type StackSide struct {
 
 	// server is the end that answers, on the node that spec.traffic.server says.
 	// +required
-	Server TestEnd `json:"server"`
+	Server StackServer `json:"server"`
 }
 
 // StackClient is the end of a side that measures.
@@ -89,6 +89,19 @@ type StackClient struct {
 
 	// network is Pod or Host. Pod: a network namespace of its own, as pods have it. Host: the network namespace of the node, and no filter for system
 	// calls, in namespace lowlatency-operator-agents alone. When omitted, it is Pod.
+	// +optional
+	Network TestNetwork `json:"network,omitempty"`
+}
+
+// StackServer is the end of a side that answers.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.network) || self.network == 'Pod' || has(self.address)",message="a server with network Host needs an address: that of the NIC of its pool in the namespace of the node, at which it is reached."
+type StackServer struct {
+	TestEnd `json:",inline"`
+
+	// network is Pod or Host. Pod: a network namespace of its own, as pods have it. Host: the network namespace of the node, in namespace
+	// lowlatency-operator-agents alone, and address is then the one that the NIC of the pool has there: the server listens on it and on no other. When
+	// omitted, it is Pod.
 	// +optional
 	Network TestNetwork `json:"network,omitempty"`
 }
@@ -144,8 +157,8 @@ type SideMeasurement struct {
 	// +required
 	CPUs string `json:"cpus"`
 
-	// sizes are what was measured with messages of each size, at most 8, in the order of the measurement.
-	// +kubebuilder:validation:MaxItems=8
+	// sizes are what was measured with messages of each size, at most 20, in the order of the measurement.
+	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
 	// +required
 	Sizes []SizeMeasurement `json:"sizes"`
@@ -158,9 +171,9 @@ type SideMeasurement struct {
 	// +optional
 	RepetitionMediansNanoseconds []int64 `json:"repetitionMediansNanoseconds,omitempty"`
 
-	// ratios are how many times as long messages took as on the base, for each size and each percentile that all measurements carry, at most 48. The
+	// ratios are how many times as long messages took as on the base, for each size and each percentile that all measurements carry, at most 120. The
 	// base has none, nor has a side that took another path than the wanted one, or whose base did.
-	// +kubebuilder:validation:MaxItems=48
+	// +kubebuilder:validation:MaxItems=120
 	// +listType=atomic
 	// +optional
 	Ratios []LatencyRatio `json:"ratios,omitempty"`

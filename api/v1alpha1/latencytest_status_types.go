@@ -190,7 +190,7 @@ type LatencyTestResult struct {
 	// +optional
 	Measured *LatencyMeasurement `json:"measured,omitempty"`
 
-	// previous is what the run before measured, without its histogram.
+	// previous is what the run before measured, without its histograms and intervals.
 	// +optional
 	Previous *LatencyMeasurement `json:"previous,omitempty"`
 }
@@ -354,9 +354,9 @@ type NetworkMeasurement struct {
 	// +optional
 	PathMessage string `json:"pathMessage,omitempty"`
 
-	// sizes are what was measured with messages of each size, one at a time, at most 8, in the order of the measurement. Kind
+	// sizes are what was measured with messages of each size, one at a time, at most 20, in the order of the measurement. Kind
 	// RateSweep and LoadSearch have one, measured while nothing else was sent. The kinds that compare have those of their sides in comparison.
-	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
 	// +optional
 	Sizes []SizeMeasurement `json:"sizes,omitempty"`
@@ -524,11 +524,42 @@ type LatencyFigures struct {
 	// +required
 	MaximumNanoseconds int64 `json:"maximumNanoseconds"`
 
+	// leastSamples is how many latencies were taken in the repetition with the fewest: each percentile is that of one repetition, and rests on so many
+	// at least. When omitted, there are no intervals.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +optional
+	LeastSamples int64 `json:"leastSamples,omitempty"`
+
 	// percentiles are those that the samples of every repetition carry, at most 6, each of the repetition in which it was largest.
 	// +kubebuilder:validation:MaxItems=6
 	// +listType=atomic
 	// +optional
 	Percentiles []LatencyPercentile `json:"percentiles,omitempty"`
+
+	// intervals are those of percentiles, in the same order. When omitted, there are none: of latencies that are not judged, of measurements by earlier
+	// releases, and where the nodes of a test have more than 384 sizes or rates together, of which they would not find room.
+	// +kubebuilder:validation:MaxItems=6
+	// +listType=atomic
+	// +optional
+	Intervals []LatencyInterval `json:"intervals,omitempty"`
+}
+
+// LatencyInterval holds the percentile of what was sampled in one repetition with 95 % confidence, by ranks and batches: it is wider where samples that
+// follow each other are alike. It says nothing about other repetitions, whose spread repetitionMedians shows.
+type LatencyInterval struct {
+	// lowNanoseconds is the lower end.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000000000
+	// +required
+	LowNanoseconds int64 `json:"lowNanoseconds"`
+
+	// highNanoseconds is the upper end. When omitted, the samples give none: those above the percentile came in few bursts, and another run may show any
+	// other value.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000000000
+	// +optional
+	HighNanoseconds *int64 `json:"highNanoseconds,omitempty"`
 }
 
 // LatencyFingerprint is what decides about the latency of a node. A field is absent when nobody tells.

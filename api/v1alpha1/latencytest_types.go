@@ -104,8 +104,9 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.kind != 'StackComparison' || !has(self.traffic) || (!has(self.traffic.client) && !has(self.traffic.server.bypassNICPool) && !has(self.traffic.server.address) && !has(self.traffic.server.sockets))",message="spec.traffic of kind StackComparison has no client, and its server no bypassNICPool, address and sockets: each of spec.stackComparison.sides has its own ends."
 // +kubebuilder:validation:XValidation:rule="!has(self.budget) || self.kind != 'StackComparison' || (!has(self.budget.path) && !has(self.budget.maximumNanoseconds) && !has(self.budget.percentiles) && !has(self.budget.lossPartsPerMillion))",message="spec.budget of kind StackComparison has ratios only: each side says its own path, and what single latencies may be is judged by kind PingPong."
 type LatencyTestSpec struct {
-	// nodes are those that are measured, at most 128, 64 with kind RateSweep or LoadSearch, and 32 with kind ContainerVersusHost. Of kind
-	// StackComparison they are at most 32, and fewer where many sides have many sizes: 28 with 5 sides of 3 sizes, 12 with 5 sides of 8.
+	// nodes are those that are measured, at most 128, 64 with kind RateSweep or LoadSearch, and 32 with kind ContainerVersusHost or
+	// StackComparison. They are fewer where there are many sizes: 57 with 19 sizes of kind PingPong, 14 with 19 sizes of two sides, 28 with 3 sizes of 5
+	// sides.
 	// +required
 	Nodes LatencyTestNodes `json:"nodes"`
 
@@ -251,6 +252,8 @@ type JitterTest struct {
 // TestTraffic says between which ends messages go, and how. Both ends are pods of Jobs, as that of kind Jitter: Guaranteed, with whole
 // CPUs, without rights. The program is not that of the operator, but of the image lowlatency-traffic, which has a C library that a
 // stack such as Onload takes over.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.multicastGroup) || self.transport == 'Multicast'",message="spec.traffic.multicastGroup stands with transport Multicast only."
 type TestTraffic struct {
 	// server is the end that answers.
 	// +required
@@ -261,9 +264,23 @@ type TestTraffic struct {
 	Client *TestEnd `json:"client,omitempty"`
 
 	// transport is TCP, UDP or Multicast. TCP: one connection without Nagle's algorithm. UDP: unicast. Multicast: datagrams to the
-	// group 224.1.2.48 in both directions.
+	// group of multicastGroup in both directions. Both ends join it on the interface by which they reach each other: the NIC of their pool, where they
+	// have one. Members of a group receive what all others send to it, so only one node is measured at a time on one group, of whichever test.
 	// +required
 	Transport TestTransport `json:"transport"`
+
+	// multicastGroup is the group of transport Multicast, of IPv4, 224.0.2.0 to 231.255.255.255 or 233.0.0.0 to 239.255.255.255. Set it where the network
+	// forwards only groups that it knows, or the group is in use. When omitted, this means the user has no opinion and the operator chooses a default,
+	// which is subject to change over time. The current default is 224.1.2.48, that of sfnt-pingpong.
+	// +kubebuilder:validation:MinLength=4
+	// +kubebuilder:validation:MaxLength=45
+	// +kubebuilder:validation:XValidation:rule="self.matches('^((22[4-9]|23[0-9])([.](25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])){3}|[fF]{2}[0-9a-fA-F]{0,2}:.*)$')",message="a group of multicast is an address of IPv4 from 224.0.0.0 to 239.255.255.255, such as 239.192.1.7."
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[fF]{2}[0-9a-fA-F]{0,2}:')",message="a group of ff00::/8 cannot be measured: messages of LatencyTests go over IPv4, so name a group of IPv4, such as 239.192.1.7."
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^224[.]0?0?0[.]0?0?0[.]')",message="groups of 224.0.0.0/24 belong to the protocols of routers and switches on one link (RFC 5771), which a measurement would disturb: name another one, such as 239.192.1.7."
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^224[.]0?0?0[.]0?0?1[.]')",message="groups of 224.0.1.0/24 belong to protocols of the network such as PTP and NTP (RFC 5771), which a measurement would disturb: name another one, such as 239.192.1.7."
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('232.')",message="groups of 232.0.0.0/8 are joined with a source (RFC 4607), and both ends join without one: name another one, such as 239.192.1.7."
+	// +optional
+	MulticastGroup string `json:"multicastGroup,omitempty"`
 
 	// waiting is Spin or Block: how both ends wait for a message. Spin asks the socket again and again, Block sleeps in the kernel.
 	// When omitted, this means the user has no opinion and the operator chooses a default, which is subject to change over
@@ -375,11 +392,11 @@ const (
 
 // PingPongTest has the parameters of kind PingPong, ContainerVersusHost and StackComparison.
 type PingPongTest struct {
-	// sizes are those of the messages in bytes, 1 to 8 of 0 to 65536. The histogram of the result is that of the first. When
+	// sizes are those of the messages in bytes, 1 to 20 of 0 to 65536. The histogram of the result is that of the first. When
 	// omitted, this means the user has no opinion and the operator chooses a default, which is subject to change over time. The
 	// current default is 64, 1, 32, 128, 256, 512, 1024 and 1472.
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:items:Minimum=0
 	// +kubebuilder:validation:items:Maximum=65536
 	// +listType=set

@@ -61,7 +61,7 @@ func latencyTestRules() []latencyTestRule {
 	for i := range inNodes {
 		inNodes[i].field = strings.Replace(inNodes[i].field, "spec.nodeSelector", "spec.nodes.nodeSelector", 1)
 	}
-	return slices.Concat(names, trafficRules(), loadRules(), comparisonRules(), stackRules(), inNodes)
+	return slices.Concat(names, trafficRules(), loadRules(), comparisonRules(), stackRules(), groupRules(), inNodes)
 }
 
 // compares makes a test a comparison with a budget.
@@ -97,10 +97,10 @@ func stacks(change func(*latencyTest)) func(*latencyTest) {
 		t.Spec.Kind = v1alpha1.LatencyTestStackComparison
 		kernel := v1alpha1.TestEnd{BypassNICPool: "x2", Sockets: v1alpha1.TestSocketsKernel}
 		t.Spec.StackComparison = &v1alpha1.StackComparison{Base: "kernel", Sides: []v1alpha1.StackSide{
-			{Name: "kernel", Path: v1alpha1.LatencyPathKernel, Client: v1alpha1.StackClient{TestEnd: kernel}, Server: kernel},
+			{Name: "kernel", Path: v1alpha1.LatencyPathKernel, Client: v1alpha1.StackClient{TestEnd: kernel}, Server: v1alpha1.StackServer{TestEnd: kernel}},
 			{
 				Name: "onload", Path: v1alpha1.LatencyPathAccelerated,
-				Client: v1alpha1.StackClient{TestEnd: v1alpha1.TestEnd{BypassNICPool: "x2"}}, Server: v1alpha1.TestEnd{BypassNICPool: "x2"},
+				Client: v1alpha1.StackClient{TestEnd: v1alpha1.TestEnd{BypassNICPool: "x2"}}, Server: v1alpha1.StackServer{TestEnd: v1alpha1.TestEnd{BypassNICPool: "x2"}},
 			},
 		}}
 		if change != nil {
@@ -160,11 +160,48 @@ func stackRules() []latencyTestRule {
 				s.Client.Address, s.Client.Network = "192.0.2.31/24", v1alpha1.TestNetworkHost
 			}),
 		},
+		{
+			field: inSides(".server"), message: "a server with network Host needs an address: that of the NIC of its pool in the namespace of the node, at which it is reached.",
+			accepted: ofOnload(func(s *v1alpha1.StackSide) {
+				s.Server.Address, s.Server.Network = "192.0.2.31/24", v1alpha1.TestNetworkHost
+			}),
+			rejected: ofOnload(func(s *v1alpha1.StackSide) { s.Server.Network = v1alpha1.TestNetworkHost }),
+		},
 	}
 	onKernel := func(t *latencyTest) *v1alpha1.StackSide { return &t.Spec.StackComparison.Sides[0] }
 	return slices.Concat(rules,
 		endRules(inSides(".client"), stacks, func(t *latencyTest) *v1alpha1.TestEnd { return &onKernel(t).Client.TestEnd }),
-		endRules(inSides(".server"), stacks, func(t *latencyTest) *v1alpha1.TestEnd { return &onKernel(t).Server }))
+		endRules(inSides(".server"), stacks, func(t *latencyTest) *v1alpha1.TestEnd { return &onKernel(t).Server.TestEnd }))
+}
+
+// groupRules returns a case for each CEL rule about groups of multicast.
+func groupRules() []latencyTestRule {
+	group := func(transport v1alpha1.TestTransport, address string) func(*latencyTest) {
+		return pingPong(func(t *latencyTest) { t.Spec.Traffic.Transport, t.Spec.Traffic.MulticastGroup = transport, address })
+	}
+	rules := append(make([]latencyTestRule, 0, 6), latencyTestRule{
+		field: "spec.traffic", message: "spec.traffic.multicastGroup stands with transport Multicast only.",
+		accepted: group(v1alpha1.TransportMulticast, "239.192.1.7"), rejected: group(v1alpha1.TransportUDP, "239.192.1.7"),
+	})
+	for _, one := range []struct{ accepted, rejected, message string }{
+		{"239.255.255.255", "240.0.0.1", "a group of multicast is an address of IPv4 from 224.0.0.0 to 239.255.255.255, such as 239.192.1.7."},
+		{"224.0.2.0", "ff05::142", "a group of ff00::/8 cannot be measured: messages of LatencyTests go over IPv4, so name a group of IPv4, such as 239.192.1.7."},
+		{
+			"224.1.0.0", "224.0.0.251",
+			"groups of 224.0.0.0/24 belong to the protocols of routers and switches on one link (RFC 5771), which a measurement would disturb: name another one, such as 239.192.1.7.",
+		},
+		{
+			"224.1.2.48", "224.0.1.129",
+			"groups of 224.0.1.0/24 belong to protocols of the network such as PTP and NTP (RFC 5771), which a measurement would disturb: name another one, such as 239.192.1.7.",
+		},
+		{"233.0.0.1", "232.1.1.1", "groups of 232.0.0.0/8 are joined with a source (RFC 4607), and both ends join without one: name another one, such as 239.192.1.7."},
+	} {
+		rules = append(rules, latencyTestRule{
+			field: "spec.traffic.multicastGroup", message: one.message,
+			accepted: group(v1alpha1.TransportMulticast, one.accepted), rejected: group(v1alpha1.TransportMulticast, one.rejected),
+		})
+	}
+	return rules
 }
 
 // newPingPong makes a test one that sends messages.

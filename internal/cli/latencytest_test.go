@@ -651,8 +651,8 @@ func stacksTest(t *testing.T) *v1alpha1.LatencyTest {
 	pool := v1alpha1.TestEnd{BypassNICPool: "x2"}
 	test.Spec.Traffic.Client, test.Spec.StackComparison = nil, &v1alpha1.StackComparison{Base: "kernel", Sides: []v1alpha1.StackSide{
 		{Name: "kernel", Path: v1alpha1.LatencyPathKernel},
-		{Name: "onload", Path: v1alpha1.LatencyPathAccelerated, Client: v1alpha1.StackClient{TestEnd: pool}, Server: pool},
-		{Name: "onload-host", Path: v1alpha1.LatencyPathAccelerated, Client: v1alpha1.StackClient{TestEnd: pool, Network: v1alpha1.TestNetworkHost}, Server: pool},
+		{Name: "onload", Path: v1alpha1.LatencyPathAccelerated, Client: v1alpha1.StackClient{TestEnd: pool}, Server: v1alpha1.StackServer{TestEnd: pool}},
+		{Name: "onload-host", Path: v1alpha1.LatencyPathAccelerated, Client: v1alpha1.StackClient{TestEnd: pool, Network: v1alpha1.TestNetworkHost}, Server: v1alpha1.StackServer{TestEnd: pool}},
 	}}
 	result := &test.Status.Results[0]
 	for _, m := range []*v1alpha1.LatencyMeasurement{result.Previous, result.Measured} {

@@ -53,6 +53,7 @@ type runOptions struct {
 // trafficOptions say what a new test measures that sends messages.
 type trafficOptions struct {
 	kind, transport, waiting, path *usage.Choice
+	group                          string
 	servers                        []string
 	sizes, rates                   []int32
 	bytes, answers                 int32
@@ -80,6 +81,7 @@ func (o *trafficOptions) addFlags(command *cobra.Command) {
 	flags.Var(o.kind, "kind", "what is measured")
 	flags.StringSliceVar(&o.servers, "server-nodes", nil, "the first free one of these nodes, `NAME,NAME`, runs the server; the measured node itself without it")
 	flags.Var(o.transport, "transport", "what carries messages")
+	flags.StringVar(&o.group, "group", "", "`ADDRESS` of the group of transport Multicast; the operator chooses without it")
 	flags.Var(o.waiting, "wait", "how both ends wait for a message")
 	flags.Int32SliceVar(&o.sizes, "sizes", nil, "sizes of messages in bytes, `SIZE,SIZE`; the operator chooses without it")
 	flags.Var(o.path, "path", "the way that messages have to take for the result to be judged")
@@ -104,7 +106,7 @@ func (o *trafficOptions) adjusts() bool {
 
 // sends reports whether a flag says which messages are to be sent.
 func (o *trafficOptions) sends() bool {
-	return len(o.sizes)+len(o.rates) > 0 || o.bytes != 0 || o.answers != 0
+	return len(o.sizes)+len(o.rates) > 0 || o.bytes != 0 || o.answers != 0 || o.group != ""
 }
 
 // searches reports whether a flag says how the highest rate is to be searched for.
@@ -120,14 +122,14 @@ func (o *trafficOptions) fill(spec *v1alpha1.LatencyTestSpec) error {
 	}
 	if spec.Kind == v1alpha1.LatencyTestJitter {
 		if o.adjusts() {
-			return errors.New("--server-nodes, --transport, --wait, --sizes, --rates, --bytes, --answers, --path, --loss, --late, --at-least, --highest, --trial, --confirm, --growth and --ratio " +
+			return errors.New("--server-nodes, --transport, --group, --wait, --sizes, --rates, --bytes, --answers, --path, --loss, --late, --at-least, --highest, --trial, --confirm, --growth and --ratio " +
 				"are about messages: say --kind=PingPong, --kind=RateSweep, --kind=LoadSearch or --kind=ContainerVersusHost")
 		}
 		return nil
 	}
 	spec.Traffic = &v1alpha1.TestTraffic{
 		Server:    v1alpha1.TestServer{Placement: v1alpha1.ServerOnSameNode, NodeNames: o.servers},
-		Transport: v1alpha1.TestTransport(o.transport.Value), Waiting: v1alpha1.TestWaiting(o.waiting.Value),
+		Transport: v1alpha1.TestTransport(o.transport.Value), Waiting: v1alpha1.TestWaiting(o.waiting.Value), MulticastGroup: o.group,
 	}
 	if len(o.servers) > 0 {
 		spec.Traffic.Server.Placement = v1alpha1.ServerOnNodes

@@ -15,8 +15,6 @@ import (
 const (
 	// samplesBeyond is how many samples must lie beyond a percentile for it to be printed: 99.999 % takes ten million.
 	samplesBeyond = 100
-	// normalQuantile bounds 95 % of a normal distribution.
-	normalQuantile = 1.959964
 	// longest is the longest latency that a histogram holds; histogramDigits are its significant digits.
 	longest         = 100_000_000_000
 	histogramDigits = 3
@@ -30,8 +28,8 @@ func Samples(percent float64) uint64 {
 	return uint64(math.Ceil(samplesBeyond/(1-percent/100) - 1e-6))
 }
 
-// Distribute describes samples, in nanoseconds; their order is not kept. Percentile and median are the samples at the rank that
-// sfnt-pingpong takes, n·p/100 from 0.
+// Distribute describes samples, in nanoseconds, which are given in the order in which they were taken. Percentile and median are the samples at the
+// rank that sfnt-pingpong takes, n·p/100 from 0.
 func Distribute(samples []int64) (Distribution, error) {
 	sorted := slices.Clone(samples)
 	slices.Sort(sorted)
@@ -44,8 +42,8 @@ func Distribute(samples []int64) (Distribution, error) {
 	d.MedianNanoseconds = sorted[len(sorted)/2]
 	d.MeanNanoseconds, d.DeviationNanoseconds = moments(sorted)
 	for _, percent := range Ladder() {
-		if p, carried := percentileOf(sorted, percent); carried {
-			d.Percentiles = append(d.Percentiles, p)
+		if uint64(len(sorted)) >= Samples(percent) {
+			d.Percentiles = append(d.Percentiles, percentileOf(samples, sorted, percent))
 		}
 	}
 	return d, nil
@@ -74,22 +72,6 @@ func moments(samples []int64) (mean, deviation float64) {
 		squares += (float64(s) - mean) * (float64(s) - mean)
 	}
 	return mean, math.Sqrt(squares / (n - 1))
-}
-
-// percentileOf is a percentile with its interval: how many of n samples lie below a percentile is binomial, so the samples at those
-// ranks bound it whatever the distribution is.
-func percentileOf(sorted []int64, percent float64) (Percentile, bool) {
-	n := len(sorted)
-	if uint64(n) < Samples(percent) {
-		return Percentile{}, false
-	}
-	share := percent / 100
-	centre, spread := float64(n)*share, normalQuantile*math.Sqrt(float64(n)*share*(1-share))
-	rank := min(int(centre+1e-9), n-1)
-	low, high := max(int(math.Floor(centre-spread))-1, 0), min(int(math.Ceil(centre+spread)), n-1)
-	return Percentile{
-		Percent: percent, Nanoseconds: sorted[rank], LowNanoseconds: sorted[low], HighNanoseconds: sorted[high], Beyond: uint64(n - 1 - rank),
-	}, true
 }
 
 // EncodeHDR writes lengths in nanoseconds as an HDR histogram of 3 significant digits up to 100 s, in the compressed V2 encoding and

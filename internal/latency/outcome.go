@@ -46,6 +46,8 @@ const (
 	ReasonGrowth Reason = "Growth"
 	// ReasonRate is a highest rate below the one that the budget asks for, or not told apart from it.
 	ReasonRate Reason = "Rate"
+	// ReasonCoarse is a latency that another generator counted in steps too wide for a limit.
+	ReasonCoarse Reason = "Coarse"
 	// ReasonUnfinished is a search that had no time to come to its end.
 	ReasonUnfinished Reason = "Unfinished"
 	// ReasonUnreachable is a server that no connection reaches.

@@ -25,8 +25,10 @@ type Result struct {
 	Version int     `json:"version"`
 	Kind    Kind    `json:"kind"`
 	Outcome Outcome `json:"outcome"`
-	Setup   Setup   `json:"setup"`
-	Path    Path    `json:"path"`
+	// Generator is the name and the version of another program that has sent, and recorded its runs; "" for the project's own.
+	Generator string `json:"generator,omitempty"`
+	Setup     Setup  `json:"setup"`
+	Path      Path   `json:"path"`
 	// Preemptions is how often the kernel gave the CPU of the client to something else over ElapsedNanoseconds, ServerPreemptions the same of
 	// the server, and PageFaults how often a page of the client's memory was not there. All are 0 where the measurement did not come to its end.
 	Preemptions        uint64 `json:"preemptions,omitempty"`
@@ -71,6 +73,9 @@ type Setup struct {
 	Client Host `json:"client"`
 	Server Host `json:"server"`
 }
+
+// DefaultGroup is the multicast group unless told otherwise, that of sfnt-pingpong.
+const DefaultGroup = "224.1.2.48"
 
 // Host is one end of a measurement.
 type Host struct {
@@ -131,10 +136,13 @@ type Distribution struct {
 type Percentile struct {
 	Percent     float64 `json:"percent"`
 	Nanoseconds int64   `json:"nanoseconds"`
-	// LowNanoseconds to HighNanoseconds hold the percentile of what was sampled with 95 % confidence, by ranks, as far as the samples
-	// are independent of each other.
-	LowNanoseconds  int64 `json:"lowNanoseconds"`
-	HighNanoseconds int64 `json:"highNanoseconds"`
+	// LowNanoseconds to HighNanoseconds hold the percentile of what was sampled with 95 % confidence, by ranks and batches. The upper end is nil where
+	// the samples give none: those above the percentile came in so few bursts that another run may show any other value.
+	LowNanoseconds  int64  `json:"lowNanoseconds"`
+	HighNanoseconds *int64 `json:"highNanoseconds"`
+	// Independent is how many independent samples would tell as much about the percentile: as many as there are where none is like the one before, and
+	// fewer where those above the percentile come in bursts. 0 in results of earlier versions, which did not tell.
+	Independent uint64 `json:"independent,omitempty"`
 	// Beyond is how many samples lie above the rank.
 	Beyond uint64 `json:"beyond"`
 }

@@ -22,8 +22,8 @@ const defaultPairs = 6
 type Side struct {
 	Name           v1alpha1.LatencySide
 	Client, Server v1alpha1.TestEnd
-	// IsOnHost says that the client is in the network namespace of its node.
-	IsOnHost bool
+	// IsOnHost says that the client is in the network namespace of its node, and IsServerOnHost that the server is in that of its own.
+	IsOnHost, IsServerOnHost bool
 	// Path is the way that its messages have to take; "" for the one that all sides take.
 	Path v1alpha1.LatencyPath
 }
@@ -68,8 +68,8 @@ func stackComparison(given *v1alpha1.StackComparison) *Comparison {
 	for i := range given.Sides {
 		side := &given.Sides[i]
 		c.Sides = append(c.Sides, Side{
-			Name: v1alpha1.LatencySide(side.Name), Path: side.Path, Client: side.Client.TestEnd, Server: side.Server,
-			IsOnHost: side.Client.Network == v1alpha1.TestNetworkHost,
+			Name: v1alpha1.LatencySide(side.Name), Path: side.Path, Client: side.Client.TestEnd, Server: side.Server.TestEnd,
+			IsOnHost: side.Client.Network == v1alpha1.TestNetworkHost, IsServerOnHost: side.Server.Network == v1alpha1.TestNetworkHost,
 		})
 	}
 	return c
@@ -111,7 +111,12 @@ func (p *Parameters) Sides() []Side {
 
 // HasOwnServers reports whether sides have different servers, of which one is stopped before the next starts.
 func (p *Parameters) HasOwnServers() bool {
-	return p.Comparison != nil && slices.ContainsFunc(p.Comparison.Sides, func(s Side) bool { return s.Server != p.Comparison.Sides[0].Server })
+	return p.Comparison != nil && slices.ContainsFunc(p.Comparison.Sides, func(s Side) bool { return !s.SharesServer(&p.Comparison.Sides[0]) })
+}
+
+// SharesServer reports whether the server of one side is that of another.
+func (s *Side) SharesServer(other *Side) bool {
+	return s.Server == other.Server && s.IsServerOnHost == other.IsServerOnHost
 }
 
 // SideOf is the side that a run measures; of a kind that compares nothing, the only one, which has no name.
@@ -184,12 +189,13 @@ func sideOf(side *Side, records []*Record) v1alpha1.SideMeasurement {
 	for i, record := range records {
 		path = latency.Path{State: latency.PathState(record.Network.Path)}.And(path)
 		s.RepetitionMediansNanoseconds = append(s.RepetitionMediansNanoseconds, record.Network.Medians[0])
-		for j, row := range record.Network.Sizes {
-			if size := sizeOf(row); i == 0 {
-				s.Sizes = append(s.Sizes, size)
-			} else {
-				addSize(&s.Sizes[j], &size)
-			}
+		measured := record.Network.Measurement("")
+		if i == 0 {
+			s.Sizes = measured.Sizes
+			continue
+		}
+		for j := range measured.Sizes {
+			addSize(&s.Sizes[j], &measured.Sizes[j])
 		}
 	}
 	s.Path = v1alpha1.LatencyPath(path.State)
@@ -209,12 +215,8 @@ func longest(records []*Record) *Record {
 
 // addSize takes another repetition into the figures of a size: counts add up, and of each figure the worst counts.
 func addSize(s, one *v1alpha1.SizeMeasurement) {
-	s.Lost, s.Stray, s.Samples = s.Lost+one.Lost, s.Stray+one.Stray, s.Samples+one.Samples
-	s.MinimumNanoseconds = min(s.MinimumNanoseconds, one.MinimumNanoseconds)
-	s.MeanNanoseconds = max(s.MeanNanoseconds, one.MeanNanoseconds)
-	s.DeviationNanoseconds = max(s.DeviationNanoseconds, one.DeviationNanoseconds)
-	s.MaximumNanoseconds = max(s.MaximumNanoseconds, one.MaximumNanoseconds)
-	s.Percentiles = WorstPercentiles(false, s.Percentiles, one.Percentiles)
+	s.Lost, s.Stray = s.Lost+one.Lost, s.Stray+one.Stray
+	AddFigures(&s.LatencyFigures, &one.LatencyFigures)
 }
 
 // cpusOf are those to which clients were kept.

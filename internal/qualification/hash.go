@@ -33,8 +33,12 @@ func (p Parameters) Hash() string {
 
 // hashed is what a hash is made of.
 func (t *Traffic) hashed() string {
-	return fmt.Sprintf("{Transport:%s Waiting:%s Server:{Placement:%s NodeNames:%v TestEnd:%s} Client:%s}",
+	text := fmt.Sprintf("{Transport:%s Waiting:%s Server:{Placement:%s NodeNames:%v TestEnd:%s} Client:%s",
 		t.Transport, t.Waiting, t.Server.Placement, t.Server.NodeNames, hashedEnd(&t.Server.TestEnd), hashedEnd(&t.Client))
+	if t.Group != "" {
+		text += " Group:" + t.Group
+	}
+	return text + "}"
 }
 
 func hashedEnd(e *v1alpha1.TestEnd) string {
@@ -50,7 +54,11 @@ func (c *Comparison) hashed() string {
 	sides := make([]string, 0, len(c.Sides))
 	for i := range c.Sides {
 		side := &c.Sides[i]
-		sides = append(sides, fmt.Sprintf("{Name:%s Path:%s IsOnHost:%t Client:%s Server:%s}", side.Name, side.Path, side.IsOnHost, hashedEnd(&side.Client), hashedEnd(&side.Server)))
+		text := fmt.Sprintf("{Name:%s Path:%s IsOnHost:%t Client:%s Server:%s", side.Name, side.Path, side.IsOnHost, hashedEnd(&side.Client), hashedEnd(&side.Server))
+		if side.IsServerOnHost {
+			text += " IsServerOnHost:true"
+		}
+		sides = append(sides, text+"}")
 	}
 	return fmt.Sprintf("{Base:%s Sides:%s}", c.Base, strings.Join(sides, " "))
 }

@@ -19,7 +19,7 @@ func loadRecord() Record {
 	r := networkRecord()
 	r.Kind, r.RepetitionMaximums, r.MaximumNanoseconds = v1alpha1.LatencyTestLoadSearch, []int64{50_000, 95_000}, 50_000
 	r.Percentiles = []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P50, Nanoseconds: 6_500}}
-	r.Network.Sizes = r.Network.Sizes[:1]
+	r.Network.Sizes, r.Network.SizeIntervals = r.Network.Sizes[:1], r.Network.SizeIntervals[:1]
 	row := func(rate, lost, longest int64) []int64 {
 		return []int64{rate, rate, 64, 60 * rate, lost, min(1, lost), 0, 0, 40, 60_000, 3, 300, 4_000, 6_000, 500, longest, 6_500, 300, 4_000, 5_500, 500, longest, 6_000}
 	}

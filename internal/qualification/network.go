@@ -25,6 +25,10 @@ type NetworkRecord struct {
 	// gaps, duplicated, reordered and late, the largest lateness, the lost answers, and the figures from the intended and from the
 	// actual time of sending.
 	Rates [][]int64 `json:"rates,omitempty"`
+	// SizeIntervals and RateIntervals have a row for each of Sizes and Rates, of which those from the intended time count: the samples of the repetition
+	// with the fewest, and of each percentile by how much its interval goes below and above it, the latter -1 where it has no upper end.
+	SizeIntervals [][]int64 `json:"sizeIntervals,omitempty"`
+	RateIntervals [][]int64 `json:"rateIntervals,omitempty"`
 	// Medians are those of the first rate, or of the first size, in the repetitions.
 	Medians []int64 `json:"medians,omitempty"`
 	// Load is what a search found; nil where none was made.
@@ -99,11 +103,15 @@ func (n *NetworkRecord) Measurement(server string) *v1alpha1.NetworkMeasurement 
 	m := &v1alpha1.NetworkMeasurement{
 		Server: server, ServerKernel: n.ServerKernel, Path: n.Path, PathMessage: n.PathMessage, RepetitionMediansNanoseconds: n.Medians,
 	}
-	for _, row := range n.Sizes {
-		m.Sizes = append(m.Sizes, sizeOf(row))
+	for i, row := range n.Sizes {
+		size := sizeOf(row)
+		addIntervals(&size.LatencyFigures, n.SizeIntervals, i)
+		m.Sizes = append(m.Sizes, size)
 	}
-	for _, row := range n.Rates {
-		m.Rates = append(m.Rates, rateOf(row))
+	for i, row := range n.Rates {
+		rate := rateOf(row)
+		addIntervals(&rate.FromIntended, n.RateIntervals, i)
+		m.Rates = append(m.Rates, rate)
 	}
 	if n.Load != nil {
 		m.Load = n.Load.measurement()
@@ -169,6 +177,9 @@ func (r *Record) checkRows() error {
 		if err := checkRate(row); err != nil {
 			return err
 		}
+	}
+	if err := n.checkIntervals(); err != nil {
+		return err
 	}
 	if n.Load != nil {
 		return n.checkLoad()
@@ -262,19 +273,6 @@ func checkFigures(of string, row []int64) error {
 	return nil
 }
 
-// Judged are the figures of a measurement that a budget is held against: those of its rates from when messages were to leave, or those of its
-// sizes. Of a search they are those of the best rate that passed; where none did, of the lowest. Of a comparison they are those of the first side that is not the base.
-func Judged(n *v1alpha1.NetworkMeasurement) []*v1alpha1.LatencyFigures {
-	rows := Rows(n)
-	found := make([]*v1alpha1.LatencyFigures, 0, len(rows))
-	for i := range rows {
-		if rows[i].isJudged(n) {
-			found = append(found, rows[i].Figures)
-		}
-	}
-	return found
-}
-
 // bestRate is the rate of the best pass of a search, or the lowest one where none passed; nil when there is no rate.
 func bestRate(n *v1alpha1.NetworkMeasurement) *v1alpha1.RateMeasurement {
 	if len(n.Rates) == 0 {
@@ -282,28 +280,4 @@ func bestRate(n *v1alpha1.NetworkMeasurement) *v1alpha1.RateMeasurement {
 	}
 	at := slices.IndexFunc(n.Rates, func(r v1alpha1.RateMeasurement) bool { return r.Trial == v1alpha1.LoadTrialBestPass })
 	return &n.Rates[max(0, at)]
-}
-
-// Worst is the longest latency of all figures, and of each percentile that all carry the largest.
-func Worst(all []*v1alpha1.LatencyFigures) (longest int64, worst []v1alpha1.LatencyPercentile) {
-	for i, f := range all {
-		longest = max(longest, f.MaximumNanoseconds)
-		worst = WorstPercentiles(i == 0, worst, f.Percentiles)
-	}
-	return longest, worst
-}
-
-// WorstPercentiles are the larger values of the percentiles that both have; first says that there is only one.
-func WorstPercentiles(first bool, a, b []v1alpha1.LatencyPercentile) []v1alpha1.LatencyPercentile {
-	if first {
-		return slices.Clone(b)
-	}
-	worst := a[:min(len(a), len(b))]
-	for i := range worst {
-		worst[i].Nanoseconds = max(worst[i].Nanoseconds, b[i].Nanoseconds)
-	}
-	if len(worst) == 0 {
-		return nil
-	}
-	return worst
 }

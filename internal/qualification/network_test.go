@@ -21,6 +21,8 @@ func networkRecord() Record {
 		Network: &NetworkRecord{
 			Path: v1alpha1.LatencyPathKernel, PathMessage: "the kernel counted 2 for 2 messages", ServerKernel: "6.12", Medians: []int64{5_000, 6_000},
 			Sizes: [][]int64{{64, 3, 1, 20_000, 4_000, 6_000, 500, 40_000, 6_000, 8_000, 20_000}, {1024, 0, 0, 200, 5_000, 7_500, 900, 90_000, 7_000}},
+			// The median of the second size has no upper end.
+			SizeIntervals: [][]int64{{10_000, 100, 200, 300, 400, 500, 600}, {100, 1_000, -1}},
 		},
 	}
 }
@@ -42,10 +44,26 @@ func TestNetworkRecordsAreReadAsTheyAreWritten(t *testing.T) {
 		if diff := cmp.Diff(want.Network.Sizes[i], SizeRow(&m.Sizes[i])); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
+		if diff := cmp.Diff(want.Network.SizeIntervals[i], IntervalRow(&m.Sizes[i].LatencyFigures)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestIntervalsOfRecords(t *testing.T) {
+	record := networkRecord()
+	m := record.Network.Measurement("node-2")
+	intervals := []v1alpha1.LatencyInterval{*IntervalOf(&m.Sizes[0].LatencyFigures, v1alpha1.P99), *IntervalOf(&m.Sizes[1].LatencyFigures, v1alpha1.P50)}
+	if diff := cmp.Diff([]v1alpha1.LatencyInterval{{LowNanoseconds: 19_500, HighNanoseconds: new(int64(20_600))}, {LowNanoseconds: 6_000}}, intervals); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if IntervalOf(&m.Sizes[1].LatencyFigures, v1alpha1.P90) != nil {
+		t.Error("a percentile that is not carried has an interval")
 	}
 }
 
 func TestHostileNetworkRecordsAreRefused(t *testing.T) {
+	const noIntervals = "the intervals of the record do not hold the percentiles of its sizes"
 	const rising = "the latencies of a size of the record do not rise towards its longest"
 	for name, tc := range map[string]struct {
 		change func(*Record)
@@ -60,8 +78,8 @@ func TestHostileNetworkRecordsAreRefused(t *testing.T) {
 		"no kernel of the server":                   {func(r *Record) { r.Network.ServerKernel = "" }, "the kernel of the server is missing in the record"},
 		"a median less":                             {func(r *Record) { r.Network.Medians = r.Network.Medians[:1] }, "the record has 1 medians of 2 repetitions"},
 		"a median above all":                        {func(r *Record) { r.Network.Medians[0] = 90_001 }, "a repetition of the record has a latency above the longest"},
-		"no size":                                   {func(r *Record) { r.Network.Sizes = nil }, "the record has 0 sizes, not 1 to 8"},
-		"too many sizes":                            {func(r *Record) { r.Network.Sizes = make([][]int64, 9) }, "the record has 9 sizes, not 1 to 8"},
+		"no size":                                   {func(r *Record) { r.Network.Sizes = nil }, "the record has 0 sizes, not 1 to 20"},
+		"too many sizes":                            {func(r *Record) { r.Network.Sizes = make([][]int64, 21) }, "the record has 21 sizes, not 1 to 20"},
 		"a short row":                               {func(r *Record) { r.Network.Sizes[0] = r.Network.Sizes[0][:7] }, "the figures of a size of the record are 4 numbers"},
 		"a long row":                                {func(r *Record) { r.Network.Sizes[0] = make([]int64, 15) }, "the figures of a size of the record are 12 numbers"},
 		"a negative number":                         {func(r *Record) { r.Network.Sizes[0][2] = -1 }, "a number of a size of the record is out of its bounds"},
@@ -72,6 +90,14 @@ func TestHostileNetworkRecordsAreRefused(t *testing.T) {
 		"a mean above the longest":                  {func(r *Record) { r.Network.Sizes[0][5] = 40_001 }, "the mean of a size of the record is not between its latencies"},
 		"a percentile of too few samples":           {func(r *Record) { r.Network.Sizes[0][3] = 9_999 }, "a size of the record has a percentile that its samples do not carry"},
 		"a longest of no size":                      {func(r *Record) { r.MaximumNanoseconds = 90_001 }, "the longest latency and the percentiles of the record are not the worst of its sizes or rates"},
+		"an interval less":                          {func(r *Record) { r.Network.SizeIntervals[0] = r.Network.SizeIntervals[0][:5] }, noIntervals},
+		"intervals of one size alone":               {func(r *Record) { r.Network.SizeIntervals = r.Network.SizeIntervals[:1] }, noIntervals},
+		"no samples of a size":                      {func(r *Record) { r.Network.SizeIntervals[0] = nil }, noIntervals},
+		"more samples than there are":               {func(r *Record) { r.Network.SizeIntervals[1][0] = 201 }, noIntervals},
+		"an interval from below the shortest":       {func(r *Record) { r.Network.SizeIntervals[1][1] = 2_001 }, noIntervals},
+		"an interval to above the longest":          {func(r *Record) { r.Network.SizeIntervals[0][6] = 20_001 }, noIntervals},
+		"an interval beside its percentile":         {func(r *Record) { r.Network.SizeIntervals[0][2] = -2 }, noIntervals},
+		"intervals of no rate":                      {func(r *Record) { r.Network.RateIntervals = [][]int64{{1}} }, "the record has intervals of 1 rates, and 0 rates"},
 		"percentiles of no size":                    {func(r *Record) { r.Percentiles[0].Nanoseconds = 1 }, "the longest latency and the percentiles of the record are not the worst of its sizes or rates"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,11 +172,12 @@ func rateRecord() Record {
 	r := networkRecord()
 	r.Kind, r.RepetitionMaximums, r.MaximumNanoseconds = v1alpha1.LatencyTestRateSweep, []int64{90_000, 50_000}, 90_000
 	r.Percentiles = []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P50, Nanoseconds: 9_000}}
-	r.Network.Sizes = r.Network.Sizes[:1]
+	r.Network.Sizes, r.Network.SizeIntervals = r.Network.Sizes[:1], r.Network.SizeIntervals[:1]
 	r.Network.Rates = [][]int64{
 		{10_000, 10_000, 64, 200_000, 2, 1, 0, 0, 40, 60_000, 3, 20_000, 4_000, 6_000, 500, 50_000, 6_500, 8_000, 20_000, 20_000, 4_000, 5_500, 500, 40_000, 6_000, 7_000, 9_000},
 		{50_000, 41_000, 64, 1_000_000, 0, 0, 1, 4, 900_000, 80_000, 0, 300, 4_000, 9_000, 500, 90_000, 9_000, 300, 4_000, 6_000, 500, 30_000, 6_000},
 	}
+	r.Network.RateIntervals = [][]int64{{10_000, 10, 20, 30, 40, 50, 60}, {100, 5_000, -1}}
 	return r
 }
 
@@ -166,6 +193,11 @@ func TestRateRecordsAreReadAsTheyAreWritten(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
+	for i, want := range want.Network.RateIntervals {
+		if diff := cmp.Diff(want, IntervalRow(&m.Rates[i].FromIntended)); diff != "" || len(m.Rates[i].FromSent.Intervals) != 0 {
+			t.Errorf("%+v (-want +got):\n%s", m.Rates[i].FromSent, diff)
+		}
+	}
 	first := &m.Rates[0]
 	if first.Late != 40 || first.AnswersLost != 3 || first.FromIntended.Percentiles[2].Nanoseconds != 20_000 || first.FromSent.Percentiles[2].Nanoseconds != 9_000 {
 		t.Errorf("%+v", first)
@@ -178,21 +210,22 @@ func TestHostileRateRecordsAreRefused(t *testing.T) {
 		change func(*Record)
 		want   string
 	}{
-		"no rate":                {func(r *Record) { r.Network.Rates = nil }, "the record of kind RateSweep has 0 rates"},
-		"rates of a ping-pong":   {func(r *Record) { r.Kind = v1alpha1.LatencyTestPingPong }, "the record of kind PingPong has 2 rates"},
-		"too many rates":         {func(r *Record) { r.Network.Rates = make([][]int64, 9) }, "the record of kind RateSweep has 9 rates"},
-		"a short row":            {func(r *Record) { r.Network.Rates[0] = r.Network.Rates[0][:11] }, "the figures of a rate of the record are 0 numbers"},
-		"an odd row":             {func(r *Record) { r.Network.Rates[0] = r.Network.Rates[0][:26] }, "a rate of the record has 26 numbers"},
-		"a rate of nothing":      {func(r *Record) { r.Network.Rates[0][0] = 0 }, "a number of a rate of the record is out of its bounds"},
-		"a rate beyond all":      {func(r *Record) { r.Network.Rates[0][0] = 5_000_001 }, "a number of a rate of the record is out of its bounds"},
-		"a negative count":       {func(r *Record) { r.Network.Rates[0][7] = -1 }, "a number of a rate of the record is out of its bounds"},
-		"more lost than sent":    {func(r *Record) { r.Network.Rates[0][4] = 200_001 }, contradiction},
-		"more late than sent":    {func(r *Record) { r.Network.Rates[0][8] = 200_001 }, contradiction},
-		"more gaps than losses":  {func(r *Record) { r.Network.Rates[0][5] = 3 }, contradiction},
-		"samples that differ":    {func(r *Record) { r.Network.Rates[0][19] = 20_001 }, contradiction},
-		"a percentile too many":  {func(r *Record) { r.Network.Rates[0][11] = 9_999 }, "a rate of the record has a percentile that its samples do not carry"},
-		"a mean above all":       {func(r *Record) { r.Network.Rates[1][19] = 30_001 }, "the mean of a rate of the record is not between its latencies"},
-		"a longest of the sizes": {func(r *Record) { r.MaximumNanoseconds, r.RepetitionMaximums[0] = 90_001, 90_001 }, "the longest latency and the percentiles of the record are not the worst of its sizes or rates"},
+		"intervals of one rate alone": {func(r *Record) { r.Network.RateIntervals = r.Network.RateIntervals[:1] }, "the intervals of the record do not hold the percentiles of its rates"},
+		"no rate":                     {func(r *Record) { r.Network.Rates = nil }, "the record of kind RateSweep has 0 rates"},
+		"rates of a ping-pong":        {func(r *Record) { r.Kind = v1alpha1.LatencyTestPingPong }, "the record of kind PingPong has 2 rates"},
+		"too many rates":              {func(r *Record) { r.Network.Rates = make([][]int64, 9) }, "the record of kind RateSweep has 9 rates"},
+		"a short row":                 {func(r *Record) { r.Network.Rates[0] = r.Network.Rates[0][:11] }, "the figures of a rate of the record are 0 numbers"},
+		"an odd row":                  {func(r *Record) { r.Network.Rates[0] = r.Network.Rates[0][:26] }, "a rate of the record has 26 numbers"},
+		"a rate of nothing":           {func(r *Record) { r.Network.Rates[0][0] = 0 }, "a number of a rate of the record is out of its bounds"},
+		"a rate beyond all":           {func(r *Record) { r.Network.Rates[0][0] = 5_000_001 }, "a number of a rate of the record is out of its bounds"},
+		"a negative count":            {func(r *Record) { r.Network.Rates[0][7] = -1 }, "a number of a rate of the record is out of its bounds"},
+		"more lost than sent":         {func(r *Record) { r.Network.Rates[0][4] = 200_001 }, contradiction},
+		"more late than sent":         {func(r *Record) { r.Network.Rates[0][8] = 200_001 }, contradiction},
+		"more gaps than losses":       {func(r *Record) { r.Network.Rates[0][5] = 3 }, contradiction},
+		"samples that differ":         {func(r *Record) { r.Network.Rates[0][19] = 20_001 }, contradiction},
+		"a percentile too many":       {func(r *Record) { r.Network.Rates[0][11] = 9_999 }, "a rate of the record has a percentile that its samples do not carry"},
+		"a mean above all":            {func(r *Record) { r.Network.Rates[1][19] = 30_001 }, "the mean of a rate of the record is not between its latencies"},
+		"a longest of the sizes":      {func(r *Record) { r.MaximumNanoseconds, r.RepetitionMaximums[0] = 90_001, 90_001 }, "the longest latency and the percentiles of the record are not the worst of its sizes or rates"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := rateRecord()
@@ -246,6 +279,14 @@ func TestParametersOfTraffic(t *testing.T) {
 	if got, want := ParametersOf(&v1alpha1.LatencyTestSpec{Kind: v1alpha1.LatencyTestJitter}).Hash(), hashOf("Jitter 1m0s 1 1 500ns"); got != want {
 		t.Errorf("the hash of jitter is %s, want %s", got, want)
 	}
+	const former = "PingPong 1m0s 1 1 500ns [64 1 32 128 256 512 1024 1472] {Transport:Multicast Waiting:Spin Server:{Placement:SameNode NodeNames:[] " +
+		"TestEnd:{BypassNICPool: Address:}} Client:{BypassNICPool: Address:}}"
+	old := v1alpha1.LatencyTestSpec{Kind: v1alpha1.LatencyTestPingPong, Traffic: &v1alpha1.TestTraffic{
+		Transport: v1alpha1.TransportMulticast, Server: v1alpha1.TestServer{Placement: v1alpha1.ServerOnSameNode},
+	}}
+	if got, want := ParametersOf(&old).Hash(), hashOf(former); got != want {
+		t.Errorf("the hash of a test without the fields that came later is %s, want %s", got, want)
+	}
 	spec := func(change func(*v1alpha1.LatencyTestSpec)) string {
 		s := v1alpha1.LatencyTestSpec{Kind: v1alpha1.LatencyTestPingPong, Traffic: &v1alpha1.TestTraffic{Transport: v1alpha1.TransportUDP}}
 		change(&s)
@@ -254,6 +295,7 @@ func TestParametersOfTraffic(t *testing.T) {
 	base := spec(func(*v1alpha1.LatencyTestSpec) {})
 	for name, change := range map[string]func(*v1alpha1.LatencyTestSpec){
 		"transport": func(s *v1alpha1.LatencyTestSpec) { s.Traffic.Transport = v1alpha1.TransportTCP },
+		"group":     func(s *v1alpha1.LatencyTestSpec) { s.Traffic.MulticastGroup = "239.192.1.7" },
 		"waiting":   func(s *v1alpha1.LatencyTestSpec) { s.Traffic.Waiting = v1alpha1.WaitingBlock },
 		"sizes":     func(s *v1alpha1.LatencyTestSpec) { s.PingPong = &v1alpha1.PingPongTest{Sizes: []int32{1}} },
 		"server":    func(s *v1alpha1.LatencyTestSpec) { s.Traffic.Server.NodeNames = []string{"a"} },

@@ -104,7 +104,7 @@ func IsMissed(r *v1alpha1.RateMeasurement) bool {
 func distributionOf(f *v1alpha1.LatencyFigures) latency.Distribution {
 	return latency.Distribution{
 		Samples: uint64(f.Samples), MinimumNanoseconds: f.MinimumNanoseconds, MeanNanoseconds: float64(f.MeanNanoseconds),
-		MaximumNanoseconds: f.MaximumNanoseconds, DeviationNanoseconds: float64(f.DeviationNanoseconds), Percentiles: ladderOf(f.Percentiles),
+		MaximumNanoseconds: f.MaximumNanoseconds, DeviationNanoseconds: float64(f.DeviationNanoseconds), Percentiles: ladderOf(f),
 	}
 }
 
@@ -113,10 +113,14 @@ func PercentOf(name v1alpha1.PercentileName) float64 {
 	return latency.Ladder()[slices.Index(Percentiles(), name)]
 }
 
-func ladderOf(percentiles []v1alpha1.LatencyPercentile) []latency.Percentile {
-	found := make([]latency.Percentile, 0, len(percentiles))
-	for _, p := range percentiles {
-		found = append(found, latency.Percentile{Percent: PercentOf(p.Percentile), Nanoseconds: p.Nanoseconds})
+func ladderOf(f *v1alpha1.LatencyFigures) []latency.Percentile {
+	found := make([]latency.Percentile, 0, len(f.Percentiles))
+	for _, p := range f.Percentiles {
+		one := latency.Percentile{Percent: PercentOf(p.Percentile), Nanoseconds: p.Nanoseconds}
+		if interval := IntervalOf(f, p.Percentile); interval != nil {
+			one.LowNanoseconds, one.HighNanoseconds = interval.LowNanoseconds, interval.HighNanoseconds
+		}
+		found = append(found, one)
 	}
 	return found
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 )
 
 // What a test does when the fields are omitted.
@@ -52,6 +53,8 @@ type Traffic struct {
 	Waiting   v1alpha1.TestWaiting
 	Server    v1alpha1.TestServer
 	Client    v1alpha1.TestEnd
+	// Group of multicast that the test names; "" for the one of the program.
+	Group string
 }
 
 // IsOnSchedule reports whether messages leave on a schedule, so that what was measured of them takes more room.
@@ -60,6 +63,14 @@ func (p *Parameters) IsOnSchedule() bool { return len(p.Rates) > 0 || p.Load != 
 // hasAddresses reports whether an end has an address of its own, so that there can be one such end at a time only.
 func (p *Parameters) hasAddresses() bool {
 	return slices.ContainsFunc(p.Sides(), func(s Side) bool { return s.Server.Address != "" || s.Client.Address != "" })
+}
+
+// Group is the group of multicast on which messages go; "" where they do not go so. Members of one receive what all others send to it.
+func (p *Parameters) Group() string {
+	if p.Traffic == nil || p.Traffic.Transport != v1alpha1.TransportMulticast {
+		return ""
+	}
+	return cmp.Or(p.Traffic.Group, latency.DefaultGroup)
 }
 
 // defaultSizes are the sizes of messages of kind PingPong; the first is that of the histogram. 1472 bytes fill a frame of Ethernet.
@@ -87,10 +98,10 @@ func ParametersOf(spec *v1alpha1.LatencyTestSpec) Parameters {
 	}
 	p.Traffic = &Traffic{
 		Transport: spec.Traffic.Transport, Waiting: cmp.Or(spec.Traffic.Waiting, v1alpha1.WaitingSpin), Server: spec.Traffic.Server,
-		Client: ptr.Deref(spec.Traffic.Client, v1alpha1.TestEnd{}),
+		Client: ptr.Deref(spec.Traffic.Client, v1alpha1.TestEnd{}), Group: spec.Traffic.MulticastGroup,
 	}
 	p.fillMessages(spec)
-	if p.hasAddresses() {
+	if p.hasAddresses() || p.Group() != "" {
 		p.ParallelNodes = 1
 	}
 	return p

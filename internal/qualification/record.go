@@ -67,10 +67,20 @@ type Problem struct {
 	Message string `json:"message"`
 }
 
-// Encode prints a record within the bounds that Parse holds it to. The histogram goes first, then the causes, then what the scheduler and the
-// idle governor counted, when they do not fit.
+// HistogramRoom is how long the histogram of a record may be for the record to fit.
+func HistogramRoom(r Record) (int, error) {
+	r.Histogram = "-"
+	text, err := json.Marshal(r)
+	return min(v1alpha1.MaxHistogramLength, MaxRecordLength+len(r.Histogram)-len(text)), err
+}
+
+// Encode prints a record within the bounds that Parse holds it to. The histogram goes first, then the intervals, then the causes, then what the
+// scheduler and the idle governor counted, when they do not fit.
 func Encode(r Record) ([]byte, error) {
-	for _, shed := range []func(){func() {}, func() { r.Histogram = "" }, func() { r.Causes = nil }, func() { r.Isolation = nil }} {
+	sheds := []func(){
+		func() {}, func() { r.Histogram = "" }, func() { r.Network = r.Network.withoutIntervals() }, func() { r.Causes = nil }, func() { r.Isolation = nil },
+	}
+	for _, shed := range sheds {
 		shed()
 		text, err := json.Marshal(r)
 		if err != nil {

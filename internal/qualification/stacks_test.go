@@ -19,9 +19,9 @@ func stackSpec() *v1alpha1.LatencyTestSpec {
 		Kind: v1alpha1.LatencyTestStackComparison, Repetitions: 5, PingPong: &v1alpha1.PingPongTest{Sizes: []int32{64, 1024}},
 		Traffic: &v1alpha1.TestTraffic{Transport: v1alpha1.TransportUDP, Server: v1alpha1.TestServer{Placement: v1alpha1.ServerOnNodes, NodeNames: []string{"n2"}}},
 		StackComparison: &v1alpha1.StackComparison{Base: "kernel", Sides: []v1alpha1.StackSide{
-			{Name: "kernel", Path: v1alpha1.LatencyPathKernel, Client: v1alpha1.StackClient{TestEnd: kernel}, Server: kernel},
-			{Name: "onload", Path: v1alpha1.LatencyPathAccelerated, Client: v1alpha1.StackClient{TestEnd: pool}, Server: pool},
-			{Name: "host", Path: v1alpha1.LatencyPathAccelerated, Client: v1alpha1.StackClient{TestEnd: pool, Network: v1alpha1.TestNetworkHost}, Server: pool},
+			{Name: "kernel", Path: v1alpha1.LatencyPathKernel, Client: v1alpha1.StackClient{TestEnd: kernel}, Server: v1alpha1.StackServer{TestEnd: kernel}},
+			{Name: "onload", Path: v1alpha1.LatencyPathAccelerated, Client: v1alpha1.StackClient{TestEnd: pool}, Server: v1alpha1.StackServer{TestEnd: pool}},
+			{Name: "host", Path: v1alpha1.LatencyPathAccelerated, Client: v1alpha1.StackClient{TestEnd: pool, Network: v1alpha1.TestNetworkHost}, Server: v1alpha1.StackServer{TestEnd: pool}},
 		}},
 	}
 }
@@ -77,6 +77,7 @@ func TestStacksAreHashed(t *testing.T) {
 		"another address":     func(c *v1alpha1.StackComparison) { c.Sides[1].Client.Address = "192.0.2.31/24" },
 		"another network":     func(c *v1alpha1.StackComparison) { c.Sides[1].Client.Network = v1alpha1.TestNetworkHost },
 		"other sockets":       func(c *v1alpha1.StackComparison) { c.Sides[1].Client.Sockets = v1alpha1.TestSocketsKernel },
+		"a server elsewhere":  func(c *v1alpha1.StackComparison) { c.Sides[1].Server.Network = v1alpha1.TestNetworkHost },
 		"other sockets there": func(c *v1alpha1.StackComparison) { c.Sides[1].Server.Sockets = v1alpha1.TestSocketsKernel },
 		"a side less":         func(c *v1alpha1.StackComparison) { c.Sides = c.Sides[:2] },
 	} {

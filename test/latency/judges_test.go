@@ -21,6 +21,21 @@ func TestParseSockperf(t *testing.T) {
 	}
 }
 
+func TestParseQperf(t *testing.T) {
+	for text, want := range map[string]int64{
+		"udp_lat:\n    latency  =  2.78512 us\n": 2785, "tcp_lat:\n    latency  =  812 ns\n": 812, "tcp_lat:\n    latency  =  1.5 ms\n": 1_500_000,
+	} {
+		if got, err := parseQperf(text); err != nil || got != want {
+			t.Errorf("%q: %d, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "failed to connect", "latency  =  1.2.3 us", "latency  =  3 fortnights"} {
+		if got, err := parseQperf(text); err == nil {
+			t.Errorf("%q: %d", text, got)
+		}
+	}
+}
+
 func TestHeldUp(t *testing.T) {
 	begin := time.Unix(0, 0)
 	at := func(ms int) time.Time { return begin.Add(time.Duration(ms) * time.Millisecond) }

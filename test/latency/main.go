@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-// Latency judges the measurements over the network, and prints a table: beside sockperf on the same path in turns, and against what is known
-// because it was injected. It needs root, Debian's iproute2, sockperf and gcc, and /dev/net/tun; it makes two network namespaces and removes them.
+// Latency judges the measurements over the network, and prints a table: beside sockperf and qperf on the same path in turns, and against what is known
+// because it was injected. It needs root, Debian's iproute2, sockperf, qperf and gcc, and /dev/net/tun; it makes two network namespaces and removes them.
 //
 //	go run ./test/latency [-rounds 7] [-only count,delay]
 package main
@@ -48,7 +48,7 @@ type judge struct {
 
 // judges are all, in the order of the table.
 func judges() []judge {
-	return []judge{{"count", judgeCounts}, {"delay", judgeDelays}, {"capacity", judgeCapacity}, {"stall", judgeStall}, {"sockperf", judgeSockperf}, {"generator", judgeGenerator}}
+	return []judge{{"count", judgeCounts}, {"delay", judgeDelays}, {"capacity", judgeCapacity}, {"stall", judgeStall}, {"sockperf", judgeSockperf}, {"qperf", judgeQperf}, {"generator", judgeGenerator}}
 }
 
 func run(ctx context.Context) error {

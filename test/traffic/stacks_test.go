@@ -145,7 +145,7 @@ func newStacks(t *testing.T, variables []string) *cluster {
 		spec.Kind, spec.Repetitions, spec.PingPong.Sizes = v1alpha1.LatencyTestStackComparison, 5, []int32{60_000}
 		spec.Budget = &v1alpha1.LatencyBudget{Ratios: []v1alpha1.LatencyRatioBound{{Percentile: v1alpha1.P50, MaximumPartsPerThousand: 900}}}
 		spec.StackComparison = &v1alpha1.StackComparison{Base: "kernel", Sides: []v1alpha1.StackSide{
-			{Name: "kernel", Path: v1alpha1.LatencyPathKernel, Client: v1alpha1.StackClient{TestEnd: kernel}, Server: kernel},
+			{Name: "kernel", Path: v1alpha1.LatencyPathKernel, Client: v1alpha1.StackClient{TestEnd: kernel}, Server: v1alpha1.StackServer{TestEnd: kernel}},
 			{Name: "standin", Path: v1alpha1.LatencyPathAccelerated, Client: v1alpha1.StackClient{TestEnd: pool}, Server: pool},
 		}}
 	})

@@ -52,6 +52,9 @@ type latencyNode struct {
 	Distribution, Curves template.HTML
 	// Way are latencies of messages over their sizes or rates; "" where there is only one. Ratios are those of a comparison.
 	Way, Ratios template.HTML
+	// Intervals are those of percentiles, in columns of Percentiles.
+	Intervals   []view.IntervalRow
+	Percentiles []string
 	// Unread says why there is no distribution.
 	Unread string
 }
@@ -109,7 +112,10 @@ func latencyNodeOf(node *view.LatencyNode, test *view.LatencyTest, reference *Re
 	}
 	n.Curves = template.HTML(picture.Percentiles(curves))
 	n.Way, n.Ratios = way(node), ratios(node)
-	n.Rows = latencyRows(node, test, reference)
+	n.Rows, n.Intervals = latencyRows(node, test, reference), view.Intervals(node.Measured)
+	for _, name := range qualification.Percentiles() {
+		n.Percentiles = append(n.Percentiles, qualification.Words(name))
+	}
 	series, err := barsOf("now", node.Measured)
 	if err != nil {
 		n.Unread = err.Error()

@@ -52,12 +52,20 @@ func csvRows(c *csv.Writer, bytes, rate string, d *latency.Distribution) {
 	row("minimum", number(d.MinimumNanoseconds), "", "")
 	row("mean", strconv.FormatFloat(d.MeanNanoseconds, 'f', 1, 64), "", "")
 	for _, p := range d.Percentiles {
-		row(strconv.FormatFloat(p.Percent, 'g', -1, 64)+"%", number(p.Nanoseconds), number(p.LowNanoseconds), number(p.HighNanoseconds))
+		row(strconv.FormatFloat(p.Percent, 'g', -1, 64)+"%", number(p.Nanoseconds), number(p.LowNanoseconds), numberOrNone(p.HighNanoseconds))
 	}
 	row("maximum", number(d.MaximumNanoseconds), "", "")
 }
 
 func number(value int64) string { return strconv.FormatInt(value, 10) }
+
+// numberOrNone is a number; "" for none.
+func numberOrNone(value *int64) string {
+	if value == nil {
+		return ""
+	}
+	return number(*value)
+}
 
 // writeLatencyHDR writes a histogram log, which the tools of HdrHistogram read: an interval for each size, tagged with it. The intervals
 // follow each other, a second each: sizes are no times.

@@ -27,6 +27,8 @@ type testEnd struct {
 	server             string
 	port               int
 	transport, waiting *usage.Choice
+	group              string
+	listen, nicOfPool  string
 	sizes              []int
 	rates              []uint
 	answers            int
@@ -64,6 +66,9 @@ func (e *testEnd) register(flags *pflag.FlagSet) {
 	flags.IntVar(&e.port, "port", traffic.Port, "TCP port of the server")
 	flags.Var(e.transport, "transport", "what carries messages")
 	flags.Var(e.waiting, "waiting", "how both ends wait for a message")
+	flags.StringVar(&e.group, "group", traffic.Group, "`ADDRESS` of the group of transport Multicast")
+	flags.StringVar(&e.listen, "listen", "0.0.0.0", "`ADDRESS` on which the server listens")
+	flags.StringVar(&e.nicOfPool, "nic-of-pool", "", "`NAME` of the BypassNICPool with stack AFXDP by whose NIC messages have to go through the kernel's sockets")
 	flags.IntSliceVar(&e.sizes, "sizes", nil, "sizes of messages in bytes")
 	flags.UintSliceVar(&e.rates, "rates", nil, "rates in messages a second, with one size")
 	flags.IntVar(&e.answers, "answers", 1000, "of about how many messages of each rate the time is taken")
@@ -88,6 +93,9 @@ func (f *testFlags) measureTraffic(ctx context.Context, s *site, out, progress i
 	if err := f.end.findFrames(os.Getenv, progress); err != nil {
 		return nil, err
 	}
+	if err := f.end.checkNIC(os.Getenv); err != nil {
+		return nil, err
+	}
 	kind, cpu := v1alpha1.LatencyTestKind(f.kind.Value), s.placement.Measured.IDs()[0]
 	if err := f.checkIdle(ctx, s.placement.Measured); err != nil {
 		return nil, err
@@ -95,7 +103,7 @@ func (f *testFlags) measureTraffic(ctx context.Context, s *site, out, progress i
 	if f.end.role.Value == roleServer {
 		say(progress, "answering on port %d from CPU %d\n", f.end.port, cpu)
 		return nil, traffic.Serve(ctx, traffic.ServerOptions{
-			Program: path, Address: "0.0.0.0", Port: f.end.port, CPU: cpu, Environment: f.end.environment(), Frames: f.end.frames, Out: progress, Log: progress,
+			Program: path, Address: f.end.listen, Port: f.end.port, CPU: cpu, Environment: f.end.environment(), Frames: f.end.frames, Out: progress, Log: progress,
 		})
 	}
 	var results []*latency.Result
@@ -180,7 +188,7 @@ func (f *testFlags) measureOnce(ctx context.Context, kind v1alpha1.LatencyTestKi
 func (f *testFlags) request(r traffic.Request, cpu int) traffic.Request {
 	e := f.end
 	r.Host, r.Port, r.CPU, r.Sizes, r.Frames = e.server, e.port, cpu, e.sizes, e.frames
-	r.Transport, r.Waiting = latency.Transport(e.transport.Value), latency.Waiting(e.waiting.Value)
+	r.Transport, r.Waiting, r.Group = latency.Transport(e.transport.Value), latency.Waiting(e.waiting.Value), e.group
 	r.WarmUp = min(r.WarmUp, f.warmUp)
 	if f.warmUp == 0 {
 		r.WarmUpPings = 0

@@ -21,7 +21,11 @@ const notCarried = "-"
 // with their intervals, and the outcome. Lines that begin with # are no rows of the first table.
 func Latency(result *latency.Result) string {
 	var b strings.Builder
-	latencySetup(&b, result)
+	if result.Generator != "" {
+		fmt.Fprintf(&b, "# recorded runs of %s, in messages a second; latencies in nanoseconds, at the lower ends of the steps in which it counts\n", result.Generator)
+	} else {
+		latencySetup(&b, result)
+	}
 	latencyColumns(&b, result)
 	latencyLadder(&b, result)
 	latencyRates(&b, result)
@@ -122,23 +126,32 @@ func latencyColumns(b *strings.Builder, result *latency.Result) {
 
 // latencyLadder is a row for each size with the percentiles that its samples carry.
 func latencyLadder(b *strings.Builder, result *latency.Result) {
-	header := append(make([]string, 0, 1+len(latency.Ladder())), "#size")
+	rows := make([][]string, 0, len(result.Sizes))
+	for i := range result.Sizes {
+		rows = append(rows, ladderRow(strconv.Itoa(result.Sizes[i].Bytes), &result.Sizes[i].Distribution))
+	}
+	ladder(b, "size", rows)
+}
+
+// ladder is a table of percentiles; nothing without rows.
+func ladder(b *strings.Builder, of string, rows [][]string) {
+	if len(rows) == 0 {
+		return
+	}
+	header := append(make([]string, 0, 1+len(latency.Ladder())), "#"+of)
 	for _, percent := range latency.Ladder() {
 		header = append(header, formatPercent(percent))
 	}
-	rows := make([][]string, 0, len(result.Sizes))
-	for i := range result.Sizes {
-		one := &result.Sizes[i]
-		row := append(make([]string, 0, len(header)), "#"+strconv.Itoa(one.Bytes))
-		for _, percent := range latency.Ladder() {
-			row = append(row, ladderCell(&one.Distribution, percent))
-		}
-		rows = append(rows, row)
+	fmt.Fprintf(b, "# percentiles, with the interval that holds each with 95 %% confidence (no upper end where few bursts decide it); %q where there are too few samples\n", notCarried)
+	b.WriteString(rightAligned(header, rows))
+}
+
+func ladderRow(of string, d *latency.Distribution) []string {
+	row := append(make([]string, 0, 1+len(latency.Ladder())), "#"+of)
+	for _, percent := range latency.Ladder() {
+		row = append(row, ladderCell(d, percent))
 	}
-	if len(rows) > 0 {
-		fmt.Fprintf(b, "# percentiles, with the interval that holds each with 95 %% confidence; %q where there are too few samples\n", notCarried)
-		b.WriteString(rightAligned(header, rows))
-	}
+	return row
 }
 
 func percentileCell(d *latency.Distribution, percent float64) string {
@@ -154,7 +167,7 @@ func ladderCell(d *latency.Distribution, percent float64) string {
 	if !carried {
 		return notCarried
 	}
-	return fmt.Sprintf("%d (%d..%d)", p.Nanoseconds, p.LowNanoseconds, p.HighNanoseconds)
+	return fmt.Sprintf("%d (%s)", p.Nanoseconds, latency.Span(p.LowNanoseconds, p.HighNanoseconds, decimal))
 }
 
 func formatPercent(percent float64) string { return strconv.FormatFloat(percent, 'g', -1, 64) + "%" }
@@ -206,6 +219,11 @@ func latencyRates(b *strings.Builder, result *latency.Result) {
 		rows = append(rows, row)
 	}
 	b.WriteString(rightAligned([]string{"#target", "sent", "mean", "min", "median", "max", "%ile", "median-sent", "%ile-sent", "samples", "late", "lost", "gaps", "dup", "ooo"}, rows))
+	ladders := make([][]string, 0, len(result.Rates))
+	for i := range result.Rates {
+		ladders = append(ladders, ladderRow(strconv.FormatUint(result.Rates[i].PerSecond, 10), &result.Rates[i].FromIntended))
+	}
+	ladder(b, "target", ladders)
 }
 
 // latencyLoad is a row for each trial, and the interval.

@@ -46,12 +46,40 @@ func LatencyCSV(w io.Writer, tests []view.LatencyTest) error {
 
 // networkColumns are those of measurements over the network, at the end of a row.
 func networkColumns() []string {
-	return []string{
+	return slices.Concat([]string{
 		"server", "path", "bytes", "samples", "lost", "stray", "minimum_ns", "mean_ns", "deviation_ns", "repetition_medians_ns",
 		"rate", "achieved", "sent", "gaps", "duplicates", "reordered", "late", "maximum_lateness_ns", "answers_lost", "sent_p50_ns", "sent_p99_ns", "sent_maximum_ns",
 		"trial", "confirmation", "repetition_best_passes",
 		"side", "base", "ratio_p50_ppt", "ratio_p50_low_ppt", "ratio_p50_high_ppt", "tail", "ratio_tail_ppt", "ratio_tail_low_ppt", "ratio_tail_high_ppt",
+	}, intervalColumns())
+}
+
+// intervalColumns are the fewest samples of a repetition, and both ends of the interval of each percentile.
+func intervalColumns() []string {
+	columns := append(make([]string, 0, 1+2*len(qualification.Percentiles())), "least_samples")
+	for _, name := range qualification.Percentiles() {
+		columns = append(columns, strings.ToLower(string(name))+"_low_ns", strings.ToLower(string(name))+"_high_ns")
 	}
+	return columns
+}
+
+// intervalCells are the cells of intervalColumns; empty where there is no interval, or no upper end.
+func intervalCells(f *v1alpha1.LatencyFigures) []string {
+	if len(f.Intervals) == 0 {
+		return make([]string, len(intervalColumns()))
+	}
+	cells := []string{decimal(f.LeastSamples)}
+	for _, name := range qualification.Percentiles() {
+		low, high := "", ""
+		if interval := qualification.IntervalOf(f, name); interval != nil {
+			low = decimal(interval.LowNanoseconds)
+			if interval.HighNanoseconds != nil {
+				high = decimal(*interval.HighNanoseconds)
+			}
+		}
+		cells = append(cells, low, high)
+	}
+	return cells
 }
 
 // isolationColumns are those of what the scheduler and the idle governor counted, after all others.
@@ -114,7 +142,7 @@ func csvRows(test *view.LatencyTest, node *view.LatencyNode) [][]string {
 		rows = append(rows, slices.Concat(csvRow(test, &ofRow), []string{
 			n.Server, string(row.Path(n)), decimal(int64(row.Bytes)), decimal(f.Samples), decimal(row.Lost), stray, decimal(f.MinimumNanoseconds),
 			decimal(f.MeanNanoseconds), decimal(f.DeviationNanoseconds), spaced(mediansOf(n, row)),
-		}, rateCells(row.Rate), loadCells(n.Load, row.Rate), sideCells(n.Comparison, row), isolationCells(isolationOfRow(node.Measured, row))))
+		}, rateCells(row.Rate), loadCells(n.Load, row.Rate), sideCells(n.Comparison, row), intervalCells(f), isolationCells(isolationOfRow(node.Measured, row))))
 	}
 	return rows
 }

@@ -31,6 +31,25 @@ func networkTable(test *view.LatencyTest, palette Palette, columns int) string {
 	return Table(header, rows, palette, columns)
 }
 
+// intervalTable has the intervals of the percentiles of each size or rate of each node; "" where there are none.
+func intervalTable(test *view.LatencyTest, palette Palette, columns int) string {
+	header := append(make([]string, 0, 3+len(qualification.Percentiles())), "NODE", "MESSAGES", "LEAST SAMPLES")
+	for _, name := range qualification.Percentiles() {
+		header = append(header, strings.TrimSuffix(qualification.Words(name), " %")+"%")
+	}
+	var rows [][]string
+	for i := range test.Nodes {
+		for _, row := range view.Intervals(test.Nodes[i].Measured) {
+			rows = append(rows, append([]string{test.Nodes[i].Node, row.Name, row.Samples}, row.Spans...))
+		}
+	}
+	if len(rows) == 0 {
+		return ""
+	}
+	return paragraph("intervals that hold the percentile of a repetition with 95 % confidence, and the samples of the repetition with the fewest:", columns) +
+		Table(header, rows, palette, columns)
+}
+
 // repetitionsColumn is the name of what is compared between runs.
 func repetitionsColumn(kind v1alpha1.LatencyTestKind) string {
 	switch {

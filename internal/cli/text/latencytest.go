@@ -30,6 +30,7 @@ func LatencyTests(tests []view.LatencyTest, palette Palette, columns int) string
 			b.WriteString(latencyTable(&tests[i], palette, columns))
 		} else {
 			b.WriteString(networkTable(&tests[i], palette, columns))
+			b.WriteString(intervalTable(&tests[i], palette, columns))
 		}
 		b.WriteString(latencyRemarks(&tests[i], columns))
 	}

@@ -30,7 +30,7 @@ const (
 // needsHosts reports whether a test has pods in the network namespace of its nodes.
 func (w *World) needsHosts() bool {
 	p := qualification.ParametersOf(&w.Test.Spec)
-	return p.Comparison != nil && slices.ContainsFunc(p.Comparison.Sides, func(s qualification.Side) bool { return s.IsOnHost })
+	return p.Comparison != nil && slices.ContainsFunc(p.Comparison.Sides, func(s qualification.Side) bool { return s.IsOnHost || s.IsServerOnHost })
 }
 
 // moveToHost makes the pod of a Job one in the network namespace of its node, which has its own addresses, and without the filter for system calls
@@ -63,11 +63,13 @@ func (w *World) serverOfRun(common string, run int) string {
 	if !p.HasOwnServers() {
 		return common + serverSuffix
 	}
-	for run > 0 && p.SideOf(run-1).Server == p.SideOf(run).Server {
+	for run > 0 && sharesServer(p.SideOf(run-1), p.SideOf(run)) {
 		run--
 	}
 	return w.nameOfRun(common, run) + serverSuffix
 }
+
+func sharesServer(a, b qualification.Side) bool { return a.SharesServer(&b) }
 
 // atRun is a result as it was while a run was under way, of those that have ended and the one that is.
 func (w *World) atRun(result *v1alpha1.LatencyTestResult, run int) *v1alpha1.LatencyTestResult {

@@ -5,6 +5,7 @@ package latencytest
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -176,14 +177,14 @@ func (d *decider) fail(result *v1alpha1.LatencyTestResult, problem *fault) {
 	result.Attempts, result.AttemptedTime = min(result.Attempts+1, v1alpha1.MaxTestRuns), new(metav1.NewTime(d.Now))
 }
 
-// succeed notes a measurement, and keeps the one before without its histogram.
+// succeed notes a measurement, and keeps the one before without its histograms and intervals.
 func (d *decider) succeed(result *v1alpha1.LatencyTestResult, measured *v1alpha1.LatencyMeasurement) {
 	result.Activity, result.PendingFingerprint = v1alpha1.LatencyIdle, nil
 	result.Attempts, result.AttemptedTime = 0, nil
 	if result.Measured != nil {
-		result.Previous = withoutHistograms(result.Measured)
+		result.Previous = withoutIntervals(withoutHistograms(result.Measured))
 	}
-	result.Measured = measured
+	result.Measured = d.inRoom(measured)
 }
 
 // judge says what the measurement of a node is worth now. A fresh one stands whatever became of later runs.
@@ -290,6 +291,9 @@ func (d *decider) obstacle(c *candidate, result *v1alpha1.LatencyTestResult, roo
 	if why := d.poolMissing(); why != "" {
 		return why
 	}
+	if group := d.group(); d.Elsewhere.Groups[group] != "" {
+		return fmt.Sprintf("waits until LatencyTest %s leaves multicast group %s: members of a group receive what all others send to it", d.Elsewhere.Groups[group], group)
+	}
 	if room <= 0 {
 		return "waits for its turn: as many nodes as the test may measure at the same time are measured now"
 	}
@@ -298,7 +302,7 @@ func (d *decider) obstacle(c *candidate, result *v1alpha1.LatencyTestResult, roo
 
 // occupied says why a node can take no pod of the test now; "" when it can. The Job with the wanted name may be there already.
 func (d *decider) occupied(c *candidate, wanted string) string {
-	if other := d.Elsewhere[c.node.Name]; other != "" {
+	if other := d.Elsewhere.Nodes[c.node.Name]; other != "" {
 		return fmt.Sprintf("LatencyTest %s measures the node now", other)
 	}
 	if d.isTaken(c.node.Name) {
@@ -387,34 +391,57 @@ func (d *decider) again(after time.Duration) {
 	}
 }
 
-// RunningElsewhere are the nodes that other tests measure, or on which their servers run, with these tests as their statuses say it. Jobs do not tell: whoever may
-// make one could keep a node from being measured.
-func RunningElsewhere(tests []v1alpha1.LatencyTest, except *v1alpha1.LatencyTest) map[string]string {
-	running := map[string]string{}
+// InUse is what tests use now, each with the test that uses it, as NAMESPACE/NAME.
+type InUse struct {
+	// Nodes by their names.
+	Nodes map[string]string
+	// Groups of multicast by their addresses.
+	Groups map[string]string
+}
+
+// group is that of multicast on which the messages of the test go; "" where they do not go so.
+func (w *World) group() string {
+	p := qualification.ParametersOf(&w.Test.Spec)
+	return p.Group()
+}
+
+// RunningElsewhere are the nodes that other tests measure, or on which their servers run, and the groups of multicast on which their messages go, with these tests
+// as their statuses say it. Jobs do not tell: whoever may make one could keep a node from being measured.
+func RunningElsewhere(tests []v1alpha1.LatencyTest, except *v1alpha1.LatencyTest) InUse {
+	running := InUse{Nodes: map[string]string{}, Groups: map[string]string{}}
 	for i := range tests {
-		test := &tests[i]
-		if test.UID == except.UID {
-			continue
-		}
-		for j := range test.Status.Results {
-			if result := &test.Status.Results[j]; result.Activity == v1alpha1.LatencyRunning {
-				running[result.Node] = test.Namespace + "/" + test.Name
-				if result.Server != nil {
-					running[result.Server.Node] = test.Namespace + "/" + test.Name
-				}
-			}
+		if test := &tests[i]; test.UID != except.UID {
+			running.add(test)
 		}
 	}
 	return running
 }
 
-// Freed reports whether a test uses a node no more that it used: others may wait for it.
-func Freed(before, after *v1alpha1.LatencyTest) bool {
-	still := RunningElsewhere([]v1alpha1.LatencyTest{*after}, &v1alpha1.LatencyTest{})
-	for node := range RunningElsewhere([]v1alpha1.LatencyTest{*before}, &v1alpha1.LatencyTest{}) {
-		if still[node] == "" {
-			return true
+// add takes what a test uses.
+func (u *InUse) add(test *v1alpha1.LatencyTest) {
+	name, parameters := test.Namespace+"/"+test.Name, qualification.ParametersOf(&test.Spec)
+	for i := range test.Status.Results {
+		result := &test.Status.Results[i]
+		if result.Activity != v1alpha1.LatencyRunning {
+			continue
+		}
+		u.Nodes[result.Node] = name
+		if result.Server != nil {
+			u.Nodes[result.Server.Node] = name
+		}
+		if group := parameters.Group(); group != "" {
+			u.Groups[group] = name
 		}
 	}
-	return false
+}
+
+// Freed reports whether a test uses a node or a group no more that it used: others may wait for it.
+func Freed(before, after *v1alpha1.LatencyTest) bool {
+	was, is := RunningElsewhere([]v1alpha1.LatencyTest{*before}, &v1alpha1.LatencyTest{}), RunningElsewhere([]v1alpha1.LatencyTest{*after}, &v1alpha1.LatencyTest{})
+	return len(missing(was.Nodes, is.Nodes)) > 0 || len(missing(was.Groups, is.Groups)) > 0
+}
+
+// missing are the keys that only the first has.
+func missing(first, second map[string]string) []string {
+	return slices.DeleteFunc(slices.Collect(maps.Keys(first)), func(key string) bool { return second[key] != "" })
 }

@@ -25,7 +25,7 @@ func framesMissing(parameters *qualification.Parameters, pools []*v1alpha1.Bypas
 	case 0:
 		return ""
 	case 1:
-		return "only one of spec.traffic.server and spec.traffic.client has a pool with stack AFXDP: name one for both, since frames reach no socket of another stack"
+		return "only one of the client and the server has a pool with stack AFXDP: name one for both, since frames reach no socket of another stack"
 	}
 	if transport := parameters.Traffic.Transport; transport != v1alpha1.TransportUDP {
 		return fmt.Sprintf("spec.traffic.transport is %s, and over AF_XDP messages go by UDP alone: set it to UDP, or name pools with stack Onload", transport)
@@ -53,8 +53,32 @@ func frameArgs(pool *v1alpha1.BypassNICPool, end *v1alpha1.TestEnd) []string {
 	}
 	args := []string{"--afxdp-pool=" + pool.Name, "--afxdp-ports=" + commas(slices.Sorted(slices.Values(stack.Steering.UDPPorts))), fmt.Sprintf("--afxdp-first-queue=%d", first)}
 	if end.Address != "" {
-		address, _, _ := strings.Cut(end.Address, "/")
-		args = append(args, "--afxdp-address="+address)
+		args = append(args, "--afxdp-address="+addressOfEnd(end))
 	}
 	return args
+}
+
+// addressOfEnd is the address of an end without the length of its prefix.
+func addressOfEnd(end *v1alpha1.TestEnd) string {
+	address, _, _ := strings.Cut(end.Address, "/")
+	return address
+}
+
+// besideNIC says that the messages of an end would not go by the NIC of its pool; "" when they do, or nobody says so. A NIC whose sockets of AF_XDP are
+// handed out stays in the network of the node, so that sockets of the kernel reach it from there alone.
+func besideNIC(side *qualification.Side, pool *v1alpha1.BypassNICPool, end *v1alpha1.TestEnd) string {
+	if side.Path == "" || pool == nil || pool.Spec.Stack.AFXDP == nil || goesAsFrames(pool, end) || (side.IsOnHost && side.IsServerOnHost) {
+		return ""
+	}
+	return fmt.Sprintf("side %s has the kernel's sockets and BypassNICPool %s, whose NICs stay in the network of the node: set network Host at both ends, so that its messages go by these "+
+		"NICs, or leave out bypassNICPool, to compare with the pods' own network", side.Name, pool.Name)
+}
+
+// nicArgs tell the pod of an end that has to reach the other by a NIC of its pool; none where it need not. The program looks, and measures nothing by another one.
+func (w *World) nicArgs(side *qualification.Side, end *v1alpha1.TestEnd) []string {
+	pool, _ := w.poolOf(end)
+	if !side.IsServerOnHost || pool == nil || pool.Spec.Stack.AFXDP == nil || goesAsFrames(pool, end) {
+		return nil
+	}
+	return []string{"--nic-of-pool=" + pool.Name}
 }

@@ -81,13 +81,13 @@ func TestFramesThatCannotBe(t *testing.T) {
 			s.Test.Spec.Traffic.Transport = v1alpha1.TransportTCP
 			s.Test.Spec.Traffic.Server.Sockets, s.Test.Spec.Traffic.Client.Sockets = v1alpha1.TestSocketsKernel, v1alpha1.TestSocketsKernel
 		}, ""},
-		"the kernel's sockets at one end": {func(s *scene) { s.Test.Spec.Traffic.Client.Sockets = v1alpha1.TestSocketsKernel }, "only one of spec.traffic.server and spec.traffic.client has a pool"},
-		"no pool of client":               {func(s *scene) { s.Test.Spec.Traffic.Client = nil }, "only one of spec.traffic.server and spec.traffic.client has a pool"},
-		"no pool of server":               {func(s *scene) { s.Test.Spec.Traffic.Server.BypassNICPool = "" }, "only one of spec.traffic.server and spec.traffic.client has a pool"},
+		"the kernel's sockets at one end": {func(s *scene) { s.Test.Spec.Traffic.Client.Sockets = v1alpha1.TestSocketsKernel }, "only one of the client and the server has a pool"},
+		"no pool of client":               {func(s *scene) { s.Test.Spec.Traffic.Client = nil }, "only one of the client and the server has a pool"},
+		"no pool of server":               {func(s *scene) { s.Test.Spec.Traffic.Server.BypassNICPool = "" }, "only one of the client and the server has a pool"},
 		"another stack of the server": {func(s *scene) {
 			s.Pools = append(s.Pools, &v1alpha1.BypassNICPool{ObjectMeta: metav1.ObjectMeta{Name: "x2"}})
 			s.Test.Spec.Traffic.Server.BypassNICPool = "x2"
-		}, "only one of spec.traffic.server and spec.traffic.client has a pool"},
+		}, "only one of the client and the server has a pool"},
 		"every frame": {first(func(p *v1alpha1.BypassNICPool) {
 			p.Spec.Stack.AFXDP.Steering = v1alpha1.AFXDPSteeringSpec{}
 		}), "spec.stack.afxdp.steering.type of BypassNICPool e810 has to be UDPPorts"},

@@ -4,14 +4,11 @@
 package latencytest
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
@@ -113,56 +110,4 @@ func TestRecordsOfRateSweeps(t *testing.T) {
 			s.expect("node-1", tc.want)
 		})
 	}
-}
-
-// TestResultsOfRatesFindRoom: etcd takes objects of 1.5 MiB, and a test with the most nodes and rates is one.
-func TestResultsOfRatesFindRoom(t *testing.T) {
-	s := newRateSweep(t)
-	s.Test.Spec.Nodes = v1alpha1.LatencyTestNodes{Profile: "trading"}
-	s.Nodes = nil
-	for i := range v1alpha1.MaxSweptNodes {
-		s.add(fmt.Sprintf("a-node-with-a-name-of-middling-length-%d.example.com", i))
-	}
-	s.step()
-	if _, message := (&decider{World: s.World, selectedNodes: s.selected()}).stalled(); message != "" {
-		t.Errorf("the most nodes are too many: %s", message)
-	}
-	figures := v1alpha1.LatencyFigures{
-		Samples: 10_000_000, MinimumNanoseconds: 1_000_000, MeanNanoseconds: 1_000_000, DeviationNanoseconds: 1_000_000, MaximumNanoseconds: 1_000_000_000,
-	}
-	for _, name := range qualification.Percentiles() {
-		figures.Percentiles = append(figures.Percentiles, v1alpha1.LatencyPercentile{Percentile: name, Nanoseconds: 1_000_000_000})
-	}
-	rate := v1alpha1.RateMeasurement{
-		MessagesPerSecond: 1_000_000, AchievedPerSecond: 1_000_000, Bytes: 1472, Sent: 100_000_000, Lost: 100_000, Gaps: 100_000, Duplicates: 100_000, Reordered: 100_000,
-		Late: 100_000, MaximumLatenessNanoseconds: 1_000_000, AnswersLost: 100_000, FromIntended: figures, FromSent: figures,
-	}
-	fingerprint := v1alpha1.LatencyFingerprint{
-		Kernel: strings.Repeat("k", 40), CommandLineHash: strings.Repeat("c", 16), Microcode: "0x1234", BIOSVersion: "1.2.3", PlanHash: strings.Repeat("p", 16),
-		NICsHash: strings.Repeat("n", 16),
-	}
-	measured := &v1alpha1.LatencyMeasurement{
-		CompletedTime: metav1.NewTime(begin()), ParametersHash: strings.Repeat("h", 16), Fingerprint: fingerprint, Percentiles: figures.Percentiles,
-		Network: &v1alpha1.NetworkMeasurement{
-			Server: "server-1", ServerKernel: fingerprint.Kernel, PathMessage: strings.Repeat("m", 120), Rates: slices.Repeat([]v1alpha1.RateMeasurement{rate}, v1alpha1.MaxTestRates),
-			Sizes: []v1alpha1.SizeMeasurement{{LatencyFigures: figures}},
-		},
-	}
-	for i := range s.Test.Status.Results {
-		result := &s.Test.Status.Results[i]
-		result.Message = strings.Repeat("m", 500)
-		result.Previous, result.Measured = measured, measured.DeepCopy()
-		result.Measured.Histogram = strings.Repeat("h", 1500)
-	}
-	text, err := json.Marshal(s.Test)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const most = 3 << 19
-	if len(text) > most {
-		t.Errorf("the test has %d bytes, more than %d", len(text), most)
-	}
-	s.add("one-too-many")
-	s.step()
-	s.expectReady(metav1.ConditionFalse, v1alpha1.ReasonTooManyNodes)
 }

@@ -29,9 +29,9 @@ func newStacks(t *testing.T) *scene {
 	kernel, onload := v1alpha1.TestEnd{BypassNICPool: "x2", Sockets: v1alpha1.TestSocketsKernel}, v1alpha1.TestEnd{BypassNICPool: "x2"}
 	s.Test.Spec.Kind, s.Test.Spec.Budget.Ratios[0].MaximumPartsPerThousand = v1alpha1.LatencyTestStackComparison, 700
 	s.Test.Spec.StackComparison = &v1alpha1.StackComparison{Base: "kernel", Sides: []v1alpha1.StackSide{
-		{Name: "kernel", Path: v1alpha1.LatencyPathKernel, Client: v1alpha1.StackClient{TestEnd: kernel}, Server: kernel},
-		{Name: "onload", Path: v1alpha1.LatencyPathAccelerated, Client: v1alpha1.StackClient{TestEnd: onload}, Server: onload},
-		{Name: "host", Path: v1alpha1.LatencyPathAccelerated, Client: v1alpha1.StackClient{TestEnd: onload, Network: v1alpha1.TestNetworkHost}, Server: onload},
+		{Name: "kernel", Path: v1alpha1.LatencyPathKernel, Client: v1alpha1.StackClient{TestEnd: kernel}, Server: v1alpha1.StackServer{TestEnd: kernel}},
+		{Name: "onload", Path: v1alpha1.LatencyPathAccelerated, Client: v1alpha1.StackClient{TestEnd: onload}, Server: v1alpha1.StackServer{TestEnd: onload}},
+		{Name: "host", Path: v1alpha1.LatencyPathAccelerated, Client: v1alpha1.StackClient{TestEnd: onload, Network: v1alpha1.TestNetworkHost}, Server: v1alpha1.StackServer{TestEnd: onload}},
 	}}
 	return s
 }
@@ -301,7 +301,8 @@ func TestPoolsOfSides(t *testing.T) {
 // TestResultsOfStacksFindRoom: etcd takes objects of 1.5 MiB, and a test with the most nodes, sides and sizes is one.
 func TestResultsOfStacksFindRoom(t *testing.T) {
 	for name, tc := range map[string]struct{ sides, sizes, nodes int }{
-		"the most of all": {v1alpha1.MaxSides, v1alpha1.MaxTestSizes, 12}, "many sides": {v1alpha1.MaxSides, 1, 32}, "many sizes": {2, v1alpha1.MaxTestSizes, 32},
+		"the most of all": {v1alpha1.MaxSides, v1alpha1.MaxTestSizes, 5}, "many sides": {v1alpha1.MaxSides, 1, 32}, "many sizes": {2, v1alpha1.MaxTestSizes, 13},
+		"before there were more sizes": {v1alpha1.MaxSides, 8, 12}, "two sides of as many": {2, 8, 32},
 		"in between": {v1alpha1.MaxSides, 3, 28},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -325,7 +326,7 @@ func TestResultsOfStacksFindRoom(t *testing.T) {
 			for i := range s.Test.Status.Results {
 				result := &s.Test.Status.Results[i]
 				result.Message = strings.Repeat("m", 500)
-				result.Previous, result.Measured = withoutHistograms(measured), measured
+				result.Previous, result.Measured = withoutIntervals(withoutHistograms(measured)), (&decider{World: s.World, selectedNodes: s.selected()}).inRoom(measured)
 			}
 			text, err := json.Marshal(s.Test)
 			if err != nil {
@@ -346,7 +347,7 @@ func TestResultsOfStacksFindRoom(t *testing.T) {
 // largestComparison is a measurement with numbers of many digits.
 func largestComparison(sides, sizes int) *v1alpha1.LatencyMeasurement {
 	figures := v1alpha1.LatencyFigures{
-		Samples: 10_000_000, MinimumNanoseconds: 1_000_000, MeanNanoseconds: 1_000_000, DeviationNanoseconds: 1_000_000, MaximumNanoseconds: 1_000_000_000,
+		Samples: 10_000_000, LeastSamples: 1_000_000, MinimumNanoseconds: 1_000_000, MeanNanoseconds: 1_000_000, DeviationNanoseconds: 1_000_000, MaximumNanoseconds: 1_000_000_000,
 	}
 	side := v1alpha1.SideMeasurement{
 		Side: "a-name-of-a-long-one", Path: v1alpha1.LatencyPathAccelerated, WantedPath: v1alpha1.LatencyPathAccelerated, PathMessage: strings.Repeat("m", 120), CPUs: "10-11",
@@ -354,6 +355,7 @@ func largestComparison(sides, sizes int) *v1alpha1.LatencyMeasurement {
 	}
 	for _, name := range qualification.Percentiles() {
 		figures.Percentiles = append(figures.Percentiles, v1alpha1.LatencyPercentile{Percentile: name, Nanoseconds: 1_000_000_000})
+		figures.Intervals = append(figures.Intervals, v1alpha1.LatencyInterval{LowNanoseconds: 1_000_000_000, HighNanoseconds: new(int64(1_000_000_000))})
 		for range sizes {
 			side.Ratios = append(side.Ratios, v1alpha1.LatencyRatio{Bytes: 1472, Percentile: name, PartsPerThousand: 1000, LowPartsPerThousand: 1000, HighPartsPerThousand: 1000})
 		}

@@ -46,8 +46,42 @@ func (w *World) mostNodes() int {
 	case p.IsOnSchedule():
 		return v1alpha1.MaxSweptNodes
 	}
-	return v1alpha1.MaxTestedNodes
+	return min(v1alpha1.MaxTestedNodes, v1alpha1.MaxPingPongRows/(len(p.Sizes)+1))
 }
+
+// inRoom is a measurement as the status of the test has room for it: without intervals where the selected nodes have many sizes and rates together.
+func (d *decider) inRoom(measured *v1alpha1.LatencyMeasurement) *v1alpha1.LatencyMeasurement {
+	if measured.Network == nil || len(d.selectedNodes)*len(qualification.Rows(measured.Network)) <= v1alpha1.MaxIntervals {
+		return measured
+	}
+	return withoutIntervals(measured)
+}
+
+// withoutIntervals is a measurement that takes less room.
+func withoutIntervals(measured *v1alpha1.LatencyMeasurement) *v1alpha1.LatencyMeasurement {
+	m := measured.DeepCopy()
+	if m.Network == nil {
+		return m
+	}
+	for i := range m.Network.Sizes {
+		forgetIntervals(&m.Network.Sizes[i].LatencyFigures)
+	}
+	for i := range m.Network.Rates {
+		forgetIntervals(&m.Network.Rates[i].FromIntended)
+		forgetIntervals(&m.Network.Rates[i].FromSent)
+	}
+	if m.Network.Comparison == nil {
+		return m
+	}
+	for i := range m.Network.Comparison.Sides {
+		for j := range m.Network.Comparison.Sides[i].Sizes {
+			forgetIntervals(&m.Network.Comparison.Sides[i].Sizes[j].LatencyFigures)
+		}
+	}
+	return m
+}
+
+func forgetIntervals(f *v1alpha1.LatencyFigures) { f.LeastSamples, f.Intervals = 0, nil }
 
 // summarize writes counts and conditions.
 func (d *decider) summarize() {

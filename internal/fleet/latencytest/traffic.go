@@ -119,8 +119,11 @@ func (w *World) poolsMissing(p *qualification.Parameters, side *qualification.Si
 	var frames []*v1alpha1.BypassNICPool
 	for _, end := range []*v1alpha1.TestEnd{&side.Server, &side.Client} {
 		pool, why := w.poolOf(end)
-		if why == "" && pool != nil && side.Path == v1alpha1.LatencyPathAccelerated {
+		if why == "" && pool != nil && side.Path == v1alpha1.LatencyPathAccelerated && !goesAsFrames(pool, end) {
 			why = withoutSockets(pool)
+		}
+		if why == "" {
+			why = besideNIC(side, pool, end)
 		}
 		if why != "" {
 			return why
@@ -274,6 +277,9 @@ func (d *decider) addressOf(job *batchv1.Job, side *qualification.Side) (address
 		return "", "the server: pod " + pod.Name + " is not ready yet"
 	}
 	pool, _ := d.poolOf(&side.Server)
+	if side.IsServerOnHost {
+		return addressOfEnd(&side.Server), ""
+	}
 	if pool == nil || pool.Spec.NetworkAttachment == nil {
 		return ipv4(pod.Status.PodIP), "the server: pod " + pod.Name + " has no IPv4 address"
 	}
@@ -337,7 +343,13 @@ func (w *World) serverJobFor(server *candidate, result *v1alpha1.LatencyTestResu
 	seconds := int64(parameters.Runs()) * (int64(StartTime.Seconds()) + trafficSeconds(&parameters))
 	args := []string{"--kind=" + string(parameters.Kind), "--role=Server"}
 	side := parameters.SideOf(int(result.ComparedRuns))
-	job := w.trafficJob(server, &side.Server, result.Server.Job, seconds, trafficMebibytes, args)
+	if side.IsServerOnHost {
+		args = append(args, "--listen="+addressOfEnd(&side.Server))
+	}
+	job := w.trafficJob(server, &side.Server, result.Server.Job, seconds, trafficMebibytes, append(args, w.nicArgs(&side, &side.Server)...))
+	if side.IsServerOnHost {
+		moveToHost(job)
+	}
 	if w.needsHosts() {
 		job.Spec.Template.Labels = withLabel(job.Spec.Template.Labels, v1alpha1.LabelTestClients, string(v1alpha1.LatencySideHost))
 	}
@@ -356,6 +368,9 @@ func (w *World) clientJobFor(c *candidate, name string, result *v1alpha1.Latency
 		"--waiting=" + string(parameters.Traffic.Waiting), "--sizes=" + commas(parameters.Sizes),
 		"--duration=" + parameters.Duration.String(), fmt.Sprintf("--repetitions=%d", parameters.RepetitionsOfRun()),
 	}
+	if parameters.Traffic.Group != "" {
+		args = append(args, "--group="+parameters.Traffic.Group)
+	}
 	if len(parameters.Rates) > 0 {
 		args = append(args, "--rates="+commas(parameters.Rates), fmt.Sprintf("--answers=%d", parameters.Answers))
 	}
@@ -363,7 +378,7 @@ func (w *World) clientJobFor(c *candidate, name string, result *v1alpha1.Latency
 		args = append(args, searchArgs(parameters.Load)...)
 	}
 	side := parameters.SideOf(int(result.ComparedRuns))
-	job := w.trafficJob(c, &side.Client, name, trafficSeconds(&parameters), clientMebibytes(&parameters), args)
+	job := w.trafficJob(c, &side.Client, name, trafficSeconds(&parameters), clientMebibytes(&parameters), append(args, w.nicArgs(&side, &side.Client)...))
 	if side.IsOnHost {
 		moveToHost(job)
 	}

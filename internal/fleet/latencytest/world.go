@@ -46,8 +46,8 @@ type World struct {
 	// Jobs and Pods are those in the namespace of the test that carry its label, whoever has made them.
 	Jobs []batchv1.Job
 	Pods []corev1.Pod
-	// Elsewhere names, for each node that another test measures now or that runs its server, that test.
-	Elsewhere map[string]string
+	// Elsewhere is what other tests use now.
+	Elsewhere InUse
 	// Image of the operator's program, and TrafficImage of the one that measures over the network; "" when it is not known.
 	Image, TrafficImage string
 	// HostNamespace is the only namespace whose tests may have pods in the network namespace of a node.

@@ -38,8 +38,7 @@ func LoadRecord(cpu int, results []*latency.Result, kernel, boot string) (qualif
 	addToRecord(&r, measured)
 	// What is judged is what the measurement says of its own trials.
 	r.MaximumNanoseconds, r.Percentiles = qualification.Worst(qualification.Judged(r.Network.Measurement("")))
-	r.Histogram, err = histogram([]string{cmp.Or(worst.Load.Best(), worst.Load.Low()).Rate.FromIntended.HDR})
-	return r, err
+	return withHistogram(r, []string{cmp.Or(worst.Load.Best(), worst.Load.Low()).Rate.FromIntended.HDR})
 }
 
 // compareLoads has the lower rate first, and of equal ones the one that was not confirmed.

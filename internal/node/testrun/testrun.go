@@ -95,9 +95,7 @@ func RecordOf(results []*jitter.Result, kernel, boot string) (qualification.Reco
 		histograms, from = append(histograms, one.HDR), append(from, one.InterruptsFrom)
 	}
 	r.Causes, r.CountedInterrupts, r.Isolation = causes(all), countedInterrupts(from), jitterIsolation(all)
-	var err error
-	r.Histogram, err = histogram(histograms)
-	return r, err
+	return withHistogram(r, histograms)
 }
 
 // add takes one CPU of one repetition into a record.
@@ -142,8 +140,18 @@ func causes(all []*jitter.CPUResult) []string {
 	return names[:min(v1alpha1.MaxTestCauses, len(names))]
 }
 
+// withHistogram is a record with the merged histograms, as far as it has room for them.
+func withHistogram(r qualification.Record, all []string) (qualification.Record, error) {
+	room, err := qualification.HistogramRoom(r)
+	if err != nil {
+		return qualification.Record{}, fmt.Errorf("looking for room in the record: %w", err)
+	}
+	r.Histogram, err = histogram(all, room)
+	return r, err
+}
+
 // histogram merges histograms, with as many digits as there is room for; "" when there is none.
-func histogram(all []string) (string, error) {
+func histogram(all []string, room int) (string, error) {
 	const longest, digits = 100_000_000_000, 3
 	for precision := digits; precision > 0; precision-- {
 		merged := hdrhistogram.New(1, longest, precision)
@@ -158,7 +166,7 @@ func histogram(all []string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("encoding the histogram: %w", err)
 		}
-		if len(text) <= v1alpha1.MaxHistogramLength {
+		if len(text) <= room {
 			return string(text), nil
 		}
 	}

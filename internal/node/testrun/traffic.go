@@ -82,8 +82,7 @@ func TrafficRecord(kind v1alpha1.LatencyTestKind, cpu int, results []*latency.Re
 	}
 	addToRecord(&r, measured)
 	r.MaximumNanoseconds, r.Percentiles = qualification.Worst(qualification.Judged(measured))
-	r.Histogram, err = histogram(histograms)
-	return r, err
+	return withHistogram(r, histograms)
 }
 
 // newTrafficRecord is a record without figures. The repetitions are one at least.
@@ -104,9 +103,11 @@ func newTrafficRecord(kind v1alpha1.LatencyTestKind, cpu int, results []*latency
 func addToRecord(r *qualification.Record, measured *v1alpha1.NetworkMeasurement) {
 	for i := range measured.Sizes {
 		r.Network.Sizes = append(r.Network.Sizes, qualification.SizeRow(&measured.Sizes[i]))
+		r.Network.SizeIntervals = append(r.Network.SizeIntervals, qualification.IntervalRow(&measured.Sizes[i].LatencyFigures))
 	}
 	for i := range measured.Rates {
 		r.Network.Rates = append(r.Network.Rates, qualification.RateRow(&measured.Rates[i]))
+		r.Network.RateIntervals = append(r.Network.RateIntervals, qualification.IntervalRow(&measured.Rates[i].FromIntended))
 	}
 }
 
@@ -212,31 +213,36 @@ func rateOf(results []*latency.Result, index int) (v1alpha1.RateMeasurement, err
 
 // figuresOf sums up repetitions: of each figure the worst.
 func figuresOf(all []*latency.Distribution) v1alpha1.LatencyFigures {
-	f := v1alpha1.LatencyFigures{MinimumNanoseconds: math.MaxInt64}
-	for repetition, d := range all {
-		f.Percentiles = qualification.WorstPercentiles(repetition == 0, f.Percentiles, percentilesOf(d))
-		if d.Samples == 0 {
-			continue
+	f := figuresOfOne(all[0])
+	for _, d := range all[1:] {
+		one := figuresOfOne(d)
+		if f.Samples == 0 {
+			f.MinimumNanoseconds = one.MinimumNanoseconds
 		}
-		f.Samples += int64(d.Samples)
-		f.MinimumNanoseconds = min(f.MinimumNanoseconds, bounded(d.MinimumNanoseconds))
-		f.MeanNanoseconds = max(f.MeanNanoseconds, bounded(int64(math.Round(d.MeanNanoseconds))))
-		f.DeviationNanoseconds = max(f.DeviationNanoseconds, int64(math.Round(d.DeviationNanoseconds)))
-		f.MaximumNanoseconds = max(f.MaximumNanoseconds, bounded(d.MaximumNanoseconds))
+		qualification.AddFigures(&f, &one)
 	}
-	f.MinimumNanoseconds = min(f.MinimumNanoseconds, f.MaximumNanoseconds)
 	return f
 }
 
-// percentilesOf are those that a distribution carries, the lowest first.
-func percentilesOf(d *latency.Distribution) []v1alpha1.LatencyPercentile {
-	var found []v1alpha1.LatencyPercentile
-	for _, name := range qualification.Percentiles() {
-		if p, carried := d.At(qualification.PercentOf(name)); carried {
-			found = append(found, v1alpha1.LatencyPercentile{Percentile: name, Nanoseconds: bounded(p.Nanoseconds)})
-		}
+// figuresOfOne are those of one repetition.
+func figuresOfOne(d *latency.Distribution) v1alpha1.LatencyFigures {
+	f := v1alpha1.LatencyFigures{
+		Samples: int64(d.Samples), LeastSamples: int64(d.Samples), MinimumNanoseconds: bounded(d.MinimumNanoseconds), MeanNanoseconds: bounded(int64(math.Round(d.MeanNanoseconds))),
+		DeviationNanoseconds: int64(math.Round(d.DeviationNanoseconds)), MaximumNanoseconds: bounded(d.MaximumNanoseconds),
 	}
-	return found
+	for _, name := range qualification.Percentiles() {
+		p, carried := d.At(qualification.PercentOf(name))
+		if !carried {
+			continue
+		}
+		f.Percentiles = append(f.Percentiles, v1alpha1.LatencyPercentile{Percentile: name, Nanoseconds: bounded(p.Nanoseconds)})
+		interval := v1alpha1.LatencyInterval{LowNanoseconds: bounded(p.LowNanoseconds)}
+		if p.HighNanoseconds != nil {
+			interval.HighNanoseconds = new(bounded(*p.HighNanoseconds))
+		}
+		f.Intervals = append(f.Intervals, interval)
+	}
+	return f
 }
 
 // bounded is a latency within the bounds of the API.

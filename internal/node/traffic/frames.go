@@ -126,6 +126,23 @@ func (p *FramesOfPool) Frames(variable func(name string) string) (*Frames, error
 	return f, p.complete(f)
 }
 
+// InterfacesOfPool are those of the queues of a BypassNICPool with stack AFXDP of which a container has a unit, as the device plugin has said.
+func InterfacesOfPool(pool string, variable func(name string) string) ([]string, error) {
+	name := bypass.SocketVariablesOf(pool).Queues
+	var found []string
+	for _, text := range strings.Fields(variable(name)) {
+		queue, err := bypass.ParseSocketQueue(text)
+		if err != nil {
+			return nil, fmt.Errorf("variable %s: %w", name, err)
+		}
+		found = append(found, queue.Interface)
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("the container has no variable %s: it has no unit of BypassNICPool %s with stack AFXDP", name, pool)
+	}
+	return found, nil
+}
+
 // complete adds the address of the test where the interface has none.
 func (p *FramesOfPool) complete(f *Frames) error {
 	if f.Address.IPv4.IsValid() {

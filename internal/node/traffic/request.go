@@ -17,8 +17,8 @@ import (
 const (
 	// Port is the one that the server listens on unless told otherwise, that of sfnt-pingpong.
 	Port = 2048
-	// Group is the multicast group unless told otherwise, that of sfnt-pingpong.
-	Group = "224.1.2.48"
+	// Group is the multicast group unless told otherwise.
+	Group = latency.DefaultGroup
 	// largestMessage in bytes, of a datagram and of a stream.
 	largestDatagram, largestMessage = 65507, 65536
 	// mostSizes bounds a measurement.

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package latencytest
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
+)
+
+// largestFigures have numbers of many digits.
+func largestFigures() v1alpha1.LatencyFigures {
+	figures := v1alpha1.LatencyFigures{
+		Samples: 10_000_000, LeastSamples: 1_000_000, MinimumNanoseconds: 1_000_000, MeanNanoseconds: 1_000_000, DeviationNanoseconds: 1_000_000, MaximumNanoseconds: 1_000_000_000,
+	}
+	for _, name := range qualification.Percentiles() {
+		figures.Percentiles = append(figures.Percentiles, v1alpha1.LatencyPercentile{Percentile: name, Nanoseconds: 1_000_000_000})
+		figures.Intervals = append(figures.Intervals, v1alpha1.LatencyInterval{LowNanoseconds: 1_000_000_000, HighNanoseconds: new(int64(1_000_000_000))})
+	}
+	return figures
+}
+
+// largestMeasurement is one of so many sizes and rates.
+func largestMeasurement(sizes, rates int) *v1alpha1.LatencyMeasurement {
+	figures := largestFigures()
+	fingerprint := v1alpha1.LatencyFingerprint{
+		Kernel: strings.Repeat("k", 40), CommandLineHash: strings.Repeat("c", 16), Microcode: "0x1234", BIOSVersion: "1.2.3", PlanHash: strings.Repeat("p", 16),
+		NICsHash: strings.Repeat("n", 16),
+	}
+	rate := v1alpha1.RateMeasurement{
+		MessagesPerSecond: 1_000_000, AchievedPerSecond: 1_000_000, Bytes: 1472, Sent: 100_000_000, Lost: 100_000, Gaps: 100_000, Duplicates: 100_000, Reordered: 100_000,
+		Late: 100_000, MaximumLatenessNanoseconds: 1_000_000, AnswersLost: 100_000, FromIntended: figures, FromSent: figures,
+	}
+	rate.FromSent.Intervals, rate.FromSent.LeastSamples = nil, 1_000_000
+	return &v1alpha1.LatencyMeasurement{
+		CompletedTime: metav1.NewTime(begin()), ParametersHash: strings.Repeat("h", 16), Fingerprint: fingerprint, Percentiles: figures.Percentiles,
+		Histogram: strings.Repeat("h", 1500),
+		Network: &v1alpha1.NetworkMeasurement{
+			Server: "server-1", ServerKernel: fingerprint.Kernel, PathMessage: strings.Repeat("m", 120), ServerFingerprint: &fingerprint,
+			Rates: slices.Repeat([]v1alpha1.RateMeasurement{rate}, rates),
+			Sizes: slices.Repeat([]v1alpha1.SizeMeasurement{{Bytes: 1472, Lost: 100_000, Stray: 100_000, LatencyFigures: figures}}, sizes),
+		},
+	}
+}
+
+// TestResultsFindRoom: etcd takes objects of 1.5 MiB, and a test with the most nodes is one, with intervals as far as there is room for them.
+func TestResultsFindRoom(t *testing.T) {
+	sizesOf := func(count int) *v1alpha1.PingPongTest {
+		p := &v1alpha1.PingPongTest{}
+		for i := range count {
+			p.Sizes = append(p.Sizes, int32(1000+i))
+		}
+		return p
+	}
+	for name, tc := range map[string]struct {
+		sizes, rates, nodes int
+		isMost, intervals   bool
+	}{
+		"rates on the most nodes":        {1, v1alpha1.MaxTestRates, v1alpha1.MaxSweptNodes, true, false},
+		"rates with intervals":           {1, v1alpha1.MaxTestRates, 48, false, true},
+		"eight sizes on the most nodes":  {8, 0, v1alpha1.MaxTestedNodes, true, false},
+		"eight sizes with intervals":     {8, 0, 48, false, true},
+		"one node more than that":        {8, 0, 49, false, false},
+		"the most sizes":                 {v1alpha1.MaxTestSizes, 0, 54, true, false},
+		"as many sizes as sfnt-pingpong": {19, 0, 57, true, false},
+		"the same on one node":           {19, 0, 1, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newPingPong(t, "server-1")
+			if tc.rates > 0 {
+				s.Test.Spec.Kind, s.Test.Spec.PingPong = v1alpha1.LatencyTestRateSweep, nil
+			} else {
+				s.Test.Spec.PingPong = sizesOf(tc.sizes)
+			}
+			s.Test.Spec.Nodes = v1alpha1.LatencyTestNodes{Profile: "trading"}
+			s.Nodes = nil
+			for i := range tc.nodes {
+				s.add(fmt.Sprintf("a-node-with-a-name-of-middling-length-%d.example.com", i))
+			}
+			s.step()
+			d := &decider{World: s.World, selectedNodes: s.selected()}
+			if _, message := d.stalled(); message != "" {
+				t.Fatalf("%d nodes are too many: %s", tc.nodes, message)
+			}
+			measured := largestMeasurement(tc.sizes, tc.rates)
+			if kept := qualification.IntervalOf(qualification.Rows(d.inRoom(measured).Network)[0].Figures, v1alpha1.P50) != nil; kept != tc.intervals {
+				t.Errorf("there are intervals: %t", kept)
+			}
+			for i := range s.Test.Status.Results {
+				result := &s.Test.Status.Results[i]
+				result.Message = strings.Repeat("m", 500)
+				result.Measured = measured
+				d.succeed(result, measured)
+			}
+			text, err := json.Marshal(s.Test)
+			if err != nil {
+				t.Fatal(err)
+			}
+			const most = 3 << 19
+			t.Logf("the test has %d bytes of %d", len(text), most)
+			if len(text) > most {
+				t.Errorf("the test has %d bytes, more than %d", len(text), most)
+			}
+			s.add("one-too-many")
+			s.step()
+			if _, message := (&decider{World: s.World, selectedNodes: s.selected()}).stalled(); (message != "") != tc.isMost {
+				t.Errorf("with one node more: %q", message)
+			}
+		})
+	}
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package recorded
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+)
+
+// trex is a record with a million messages of a stream, of which some are lost, and ten thousand probes. The numbers are made up.
+func trex(lost int, histogram string) string {
+	return fmt.Sprintf(`{"server": {"version": "v3.04", "mode": "STL"}, "stats": {
+  "0": {"opackets": 1010000, "ipackets": 0}, "1": {"opackets": 0, "ipackets": 1009990},
+  "total": {"opackets": 1010000, "ipackets": 1009990, "tx_bps": 12.5}, "global": {"cpu_util": 4.5},
+  "flow_stats": {"global": {"rx_err": {"0": 0}, "tx_err": {"0": 0}},
+    "7": {"tx_pkts": {"0": 1000000, "1": 0, "total": 1000000}, "rx_pkts": {"0": 0, "1": %d, "total": %d}, "rx_pps": {"0": "N/A"}},
+    "12": {"tx_pkts": {"0": 10000, "total": 10000}, "rx_pkts": {"1": 10000, "total": 10000}}},
+  "latency": {"global": {"old_flow": 0, "bad_hdr": 0},
+    "12": {"err_cntrs": {"dropped": 0, "out_of_order": 1, "dup": 0, "seq_too_high": 0, "seq_too_low": 0},
+      "latency": {"jitter": 3, "average": 21.5, "total_max": 90, "total_min": 10, "last_max": 0, "histogram": %s}}}}}`, 1_000_000-lost, 1_000_000-lost, histogram)
+}
+
+const quiet = `{"0": 2000, "10": 7900, "20": 90, "90": 10}`
+
+// forward is what testpmd prints when it stops, with or without what was dropped on its way.
+func forward(dropped int) string {
+	return fmt.Sprintf(`EAL: RTE Version: 'DPDK 24.11.1'
+testpmd> stop
+  ------- Forward Stats for RX Port= 0/Queue= 0 -> TX Port= 1/Queue= 0 -------
+  RX-packets: 999999         TX-packets: 999999         TX-dropped: 0
+
+  ---------------------- Forward statistics for port 0  ----------------------
+  RX-packets: 1000000        RX-dropped: 0             RX-total: 1000000
+  TX-packets: 500000         TX-dropped: 0             TX-total: 500000
+  ----------------------------------------------------------------------------
+
+  ---------------------- Forward statistics for port 1  ----------------------
+  RX-packets: 500000         RX-dropped: 0             RX-total: 500000
+  TX-packets: %d         TX-dropped: %d             TX-total: 1000000
+  ----------------------------------------------------------------------------
+
+  +++++++++++++++ Accumulated forward statistics for all ports+++++++++++++++
+  RX-packets: 1500000        RX-dropped: 0             RX-total: 1500000
+  TX-packets: %d        TX-dropped: %d             TX-total: 1500000
+  ++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++
+`, 1_000_000-dropped, dropped, 1_500_000-dropped, dropped)
+}
+
+func nic(port, received, missed, sent int) string {
+	return fmt.Sprintf(`
+  ######################## NIC statistics for port %-2d ########################
+  RX-packets: %-10d RX-missed: %-10d RX-bytes:  640
+  RX-errors: 0
+  RX-nombuf:  0         
+  TX-packets: %-10d TX-errors: 0          TX-bytes:  640
+
+  Throughput (since last show)
+  Rx-pps:            0          Rx-bps:            0
+  Tx-pps:            0          Tx-bps:            0
+  ############################################################################
+`, port, received, missed, sent)
+}
+
+// found is what is compared of a run.
+type found struct {
+	Version        string
+	Load           latency.Stream
+	Probes         *latency.Stream
+	Achieved       float64
+	Samples        uint64
+	Low99, High99  int64
+	Longest, Limit int64
+}
+
+func TestRecordsOfGenerators(t *testing.T) {
+	for name, tc := range map[string]struct {
+		generator Generator
+		text      string
+		want      found
+	}{
+		"TRex": {TRex, trex(10, quiet), found{
+			Version: "v3.04", Load: latency.Stream{Sent: 1_000_000, Lost: 10}, Probes: &latency.Stream{Sent: 10_000, Reordered: 1}, Achieved: 100_000,
+			Samples: 10_000, Low99: 20_000, High99: 30_000, Longest: 90_000, Limit: 100_000,
+		}},
+		"TRex without groups": {TRex, `{"stats": {"total": {"opackets": 500, "ipackets": 499}, "flow_stats": {}, "latency": {}}}`, found{Load: latency.Stream{Sent: 500, Lost: 1}, Achieved: 50}},
+		"testpmd that sends":  {Testpmd, forward(0), found{Version: "DPDK 24.11.1", Load: latency.Stream{Sent: 1_500_000}, Achieved: 150_000}},
+		"testpmd that passes on": {TestpmdForwarder, forward(128), found{
+			Version: "DPDK 24.11.1", Load: latency.Stream{Sent: 1_500_000, Lost: 128}, Achieved: 150_000,
+		}},
+		"Windows lines":       {TestpmdForwarder, strings.ReplaceAll(forward(1), "\n", "\r\n"), found{Version: "DPDK 24.11.1", Load: latency.Stream{Sent: 1_500_000, Lost: 1}, Achieved: 150_000}},
+		"NICs once":           {Testpmd, nic(0, 0, 0, 1000) + nic(1, 990, 10, 0), found{Load: latency.Stream{Sent: 1000, Lost: 10}, Achieved: 100}},
+		"NICs before, after":  {Testpmd, nic(0, 5, 5, 5) + nic(1, 5, 5, 5) + nic(0, 5, 5, 1005) + nic(1, 1000, 10, 5), found{Load: latency.Stream{Sent: 1000, Lost: 5}, Achieved: 100}},
+		"NICs of a forwarder": {TestpmdForwarder, nic(0, 900, 100, 0) + nic(1, 0, 0, 890), found{Load: latency.Stream{Sent: 1000, Lost: 110}, Achieved: 100}},
+		"stopped twice":       {TestpmdForwarder, forward(500) + forward(3), found{Version: "DPDK 24.11.1", Load: latency.Stream{Sent: 1_500_000, Lost: 3}, Achieved: 150_000}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run, err := Parse(tc.generator, []byte(tc.text), 100_000, 10*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := found{
+				Version: run.Version, Load: run.Rate.Load, Probes: run.Rate.Probes, Achieved: run.Rate.AchievedPerSecond, Samples: run.Rate.FromIntended.Samples,
+				Longest: run.Rate.FromIntended.MaximumNanoseconds, Limit: run.Highest.MaximumNanoseconds,
+			}
+			if p, carried := run.Rate.FromIntended.At(99); carried {
+				got.Low99, got.High99 = p.Nanoseconds, *p.HighNanoseconds
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// before is what of a text comes before a part of it.
+func before(text, part string) string {
+	text, _, _ = strings.Cut(text, part)
+	return text
+}
+
+func TestRecordsThatAreNone(t *testing.T) {
+	for name, tc := range map[string]struct {
+		generator  Generator
+		text, want string
+	}{
+		"a generator that is not known": {"pktgen", "", `generator "pktgen" is not known`},
+		"no JSON":                       {TRex, "Traceback (most recent call last):", "the record is not JSON of TRex's statistics"},
+		"the statistics alone":          {TRex, `{"total": {"opackets": 1, "ipackets": 1}}`, `the record has no "stats"`},
+		"nothing of anything":           {TRex, `{"stats": {}}`, "the record has neither flow_stats of a stream nor"},
+		"nothing sent":                  {TRex, `{"stats": {"total": {"opackets": 0, "ipackets": 0}}}`, "no message was sent"},
+		"more received than sent":       {TRex, trex(-1, quiet), "1000001 messages were received, and 1000000 sent"},
+		"a number that is not there":    {TRex, `{"stats": {"flow_stats": {"7": {"tx_pkts": {"0": "N/A"}}}}}`, `flow_stats of group 7: "\"N/A\"" is no number of messages`},
+		"a negative number":             {TRex, `{"stats": {"flow_stats": {"7": {"tx_pkts": {"0": -1}}}}}`, `"-1" is no number of messages`},
+		"a strange step":                {TRex, trex(0, `{"15": 1}`), `histogram of group 12: "15" is no step`},
+		"a step below all":              {TRex, trex(0, `{"5": 1}`), `"5" is no step`},
+		"a step that is no number":      {TRex, trex(0, `{"x": 1}`), `"x" is no step`},
+		"no statistics":                 {Testpmd, "testpmd> show fwd stats all\nBad arguments\n", "the record has neither forward statistics nor NIC statistics of a port"},
+		"a record that is cut off":      {Testpmd, before(forward(0), "TX-packets: 500000"), "Forward statistics for port 0 has no TX-packets: the record is cut off"},
+		"an end that is cut off":        {TestpmdForwarder, before(forward(0), "+++"), "the record is cut off"},
+		"a port less":                   {Testpmd, strings.Replace(forward(0), "Forward statistics for port 1 ", "Gone statistics of port 1 ", 1), "the record lacks a port"},
+		"a total that is another": {
+			TestpmdForwarder, strings.Replace(forward(0), "RX-total: 1000000", "RX-total: 1000001", 1), "Forward statistics for port 0 has 1000001 of RX-total",
+		},
+		"cleared between":   {Testpmd, nic(0, 9, 0, 9) + nic(0, 9, 0, 8), "TX-packets of port 0 went from 9 to 8"},
+		"a number too long": {Testpmd, strings.Replace(nic(0, 9, 0, 9), "RX-packets: 9", "RX-packets: 99999999999999999999", 1), "is no number of messages"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Parse(tc.generator, []byte(tc.text), 1000, time.Second); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%v, want %s", err, tc.want)
+			}
+		})
+	}
+	if _, err := Parse(Testpmd, []byte(forward(0)), 0, time.Second); err == nil {
+		t.Error("a run without a rate is read")
+	}
+}
+
+func fuzz(f *testing.F, generators []Generator, seeds ...string) {
+	f.Helper()
+	for _, seed := range seeds {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, generator := range generators {
+			run, err := Parse(generator, []byte(text), 1000, time.Second)
+			if err != nil {
+				continue
+			}
+			expectPossible(t, run)
+			if _, err := latency.JudgeRecorded([]latency.Recorded{run.Recorded}, latency.SearchOptions{Confirm: time.Minute}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// expectPossible wants numbers that can be true together.
+func expectPossible(t *testing.T, run *Run) {
+	t.Helper()
+	if load := run.Rate.Load; load.Lost > load.Sent || load.Sent == 0 || printable(run.Version) != run.Version {
+		t.Errorf("%+v", run)
+	}
+	for _, p := range run.Rate.FromIntended.Percentiles {
+		if p.HighNanoseconds == nil || *p.HighNanoseconds <= p.Nanoseconds || run.Rate.FromIntended.Samples < latency.Samples(p.Percent) {
+			t.Errorf("%+v of %d samples", p, run.Rate.FromIntended.Samples)
+		}
+	}
+}
+
+func FuzzTRex(f *testing.F) {
+	fuzz(f, []Generator{TRex}, trex(3, quiet), trex(0, "{}"), `{"stats": {"total": {"opackets": 500, "ipackets": 499}}}`)
+}
+
+func FuzzTestpmd(f *testing.F) {
+	fuzz(f, []Generator{Testpmd, TestpmdForwarder}, forward(3), nic(0, 5, 5, 5)+nic(0, 6, 5, 1005), "")
+}
