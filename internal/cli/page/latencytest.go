@@ -108,7 +108,7 @@ func latencyNodeOf(node *view.LatencyNode, test *view.LatencyTest, reference *Re
 		curves = append(curves, curve(reference.Name, reference.Measurement))
 	}
 	n.Curves = template.HTML(picture.Percentiles(curves))
-	n.Way, n.Ratios = way(node), ratios(node)
+	n.Way, n.Ratios = Way(node), Ratios(node)
 	n.Rows = latencyRows(node, test, reference)
 	series, err := barsOf("now", node.Measured)
 	if err != nil {
