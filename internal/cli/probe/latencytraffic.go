@@ -191,7 +191,7 @@ func (r *repetitionRun) measure(ctx context.Context, kind v1alpha1.LatencyTestKi
 	}
 }
 
-// shows shows how far the program is.
+// shows is what shows how far the program is.
 func (r *repetitionRun) shows() func(traffic.Progress) {
 	return showTraffic(r.shown, func() string { return r.words }, false)
 }
