@@ -91,6 +91,11 @@ jitter-picture: ## Measure a CPU of this machine for ten seconds, and draw docs/
 	cp dist/jitter.json hack/pictures/recorded/jitter.json
 	go run ./hack/pictures docs/images
 
+.PHONY: latency-pictures
+latency-pictures: ## Measure the samples of LatencyTests between two network namespaces of this machine (needs root), and draw docs/images/latency-*.svg from it.
+	go test -tags capture -count=1 -timeout 40m -run TestRecord -v ./test/traffic
+	go run ./hack/pictures docs/images
+
 .PHONY: dashboard-picture
 dashboard-picture: programs-dashboard-picture envtest $(PROMETHEUS) ## Let a real Prometheus scrape the demo, and draw docs/images/dashboard.png from it (needs Chromium and npm).
 	CGO_ENABLED=0 go build -trimpath -o bin/demo ./hack/demo

@@ -8,7 +8,7 @@
  *
  *   lowlatency-traffic server port=N [address=A] [cpu=N] [buffer=BYTES] [frames=... sockets=FOLDER]
  *   lowlatency-traffic client host=A port=N transport=TCP|UDP|Multicast [group=A] [spin=1] [cpu=N] sizes=1,64,... [rates=1000,... ...]
- *                             [frames=... sockets=FOLDER]
+ *                             [frames=... sockets=FOLDER] [shown=DESCRIPTOR]
  *
  * With sizes, one message is under way at a time. With rates, messages of the last size leave on a schedule whatever comes back.
  * A connection of TCP carries questions as lines; messages have a socket of their own. With frames=INTERFACE:QUEUE:MAC:IPv4:PORT at both ends
@@ -56,7 +56,7 @@ static const int64_t CONTROL_PATIENCE = 5, SESSION_PATIENCE = 30; /* seconds */
 /* Options, as name=value. */
 static int64_t opt_port, opt_cpu = -1, opt_spin, opt_timeout = 200, opt_warm_pings = 10000, opt_warm_ms = 500, opt_batch = 1000;
 static int64_t opt_buffer, opt_stream_ms = 2000, opt_answers = 20000, opt_probes;
-static int64_t opt_min_ms = 1000, opt_max_ms = 3000, opt_max_pings = 1000000;
+static int64_t opt_min_ms = 1000, opt_max_ms = 3000, opt_max_pings = 1000000, opt_shown = -1;
 static const char *opt_host = "", *opt_address = "0.0.0.0", *opt_transport = "TCP", *opt_group = "-", *opt_sizes = "", *opt_rates = "";
 static const char *opt_frames = "", *opt_sockets = "";
 static const struct {
@@ -69,6 +69,7 @@ static const struct {
 	{"max-ms", &opt_max_ms, NULL}, {"max-pings", &opt_max_pings, NULL}, {"host", NULL, &opt_host}, {"address", NULL, &opt_address},
 	{"buffer", &opt_buffer, NULL}, {"stream-ms", &opt_stream_ms, NULL}, {"answers", &opt_answers, NULL}, {"probes", &opt_probes, NULL}, {"rates", NULL, &opt_rates},
 	{"transport", NULL, &opt_transport}, {"group", NULL, &opt_group}, {"sizes", NULL, &opt_sizes}, {"frames", NULL, &opt_frames}, {"sockets", NULL, &opt_sockets},
+	{"shown", &opt_shown, NULL},
 };
 
 /* One end of a measurement. */
@@ -762,23 +763,75 @@ static size_t batch(struct end *e, size_t bytes, size_t count, int64_t *times, s
 	return taken;
 }
 
+/*
+ * What the process that started this one reads while it measures, from a file that both map: telling it costs no system call, and no time between a
+ * message and its answer. epoch is odd while a part begins. Times are in buckets, of which each of the larger ones is a 32nd of a power of two wide.
+ */
+enum { SHOWN_BUCKETS = 1152, WARMING_UP = 1, ONE_AT_A_TIME = 2, ON_A_SCHEDULE = 3 };
+struct shown {
+	uint64_t epoch, phase, bytes, rate, sent, answers, lost, late, longest, buckets[SHOWN_BUCKETS];
+};
+static struct shown nobody, *shown = &nobody;
+
+static void show(uint64_t *field, uint64_t value) { __atomic_store_n(field, value, __ATOMIC_RELAXED); }
+
+/* show_begin begins a part of a measurement, of which nothing was seen yet. */
+static void show_begin(uint64_t phase, size_t bytes, uint64_t rate)
+{
+	__atomic_add_fetch(&shown->epoch, 1, __ATOMIC_SEQ_CST);
+	for (uint64_t *field = &shown->phase; field < (uint64_t *)(shown + 1); field++)
+		show(field, 0);
+	show(&shown->phase, phase);
+	show(&shown->bytes, bytes);
+	show(&shown->rate, rate);
+	__atomic_add_fetch(&shown->epoch, 1, __ATOMIC_SEQ_CST);
+}
+
+static void show_time(int64_t nanoseconds)
+{
+	uint64_t value = nanoseconds > 0 ? (uint64_t)nanoseconds : 0, index = value;
+	if (value >= 64) {
+		uint64_t shift = 58 - (uint64_t)__builtin_clzll(value);
+		index = 32 + 32 * shift + (value >> shift) - 32;
+	}
+	if (index >= SHOWN_BUCKETS)
+		index = SHOWN_BUCKETS - 1;
+	show(&shown->buckets[index], shown->buckets[index] + 1);
+	show(&shown->answers, shown->answers + 1);
+	if (value > shown->longest)
+		show(&shown->longest, value);
+}
+
+/* open_shown maps what is read by another, where that was asked for. */
+static bool open_shown(void)
+{
+	if (opt_shown < 0)
+		return true;
+	void *memory = mmap(NULL, sizeof *shown, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, (int)opt_shown, 0);
+	if (memory == MAP_FAILED)
+		return false;
+	shown = memory;
+	return true;
+}
+
 /* measure_size pings with one size until there is enough, and prints all times. */
 static void measure_size(struct end *e, size_t bytes, size_t earlier_bytes, int64_t *times)
 {
 	struct counts c = {.earlier_bytes = earlier_bytes};
 	size_t count = (size_t)opt_batch, room = (size_t)opt_max_pings + count, taken = 0, tried = 0;
-	int64_t start = now(), passed = 0, shown = 0;
+	int64_t start = now(), passed = 0;
+	show_begin(ONE_AT_A_TIME, bytes, 0);
 	while ((passed < opt_max_ms * MILLISECOND && tried < (size_t)opt_max_pings) || passed < opt_min_ms * MILLISECOND) {
 		if (taken + count > room)
 			break;
+		size_t before = taken;
 		taken += batch(e, bytes, count, times + taken, &c);
 		tried += count;
+		for (size_t i = before; i < taken; i++)
+			show_time(times[i]);
+		show(&shown->sent, tried);
+		show(&shown->lost, c.lost);
 		passed = now() - start;
-		if (passed - shown > SECOND) {
-			printf("progress %zu %zu\n", bytes, taken);
-			fflush(stdout);
-			shown = passed;
-		}
 	}
 	printf("samples %zu %zu %" PRIu64 " %" PRIu64 " %" PRId64 "\n", bytes, taken, c.lost, c.stray, passed);
 	fwrite(times, sizeof *times, taken, stdout);
@@ -820,6 +873,7 @@ static bool collect(struct end *e, struct streams *s, int which)
 	if ((size_t)n == s->bytes && h.sequence & WANTS_ANSWER && sequence < s->sent[which] && h.intended == due(s, which, sequence) && s->answers < s->room) {
 		int64_t record[3] = {h.intended, h.actual, back};
 		memcpy(s->times[s->answers++], record, sizeof record);
+		show_time(back - h.intended);
 	} else if ((size_t)n != s->bytes || sequence >= s->sent[which])
 		finish("WrongAnswer", "the answer to a message of %zu bytes has %zd and is another", s->bytes, n);
 	return true;
@@ -846,6 +900,8 @@ static void leave(struct end *e, struct streams *s, int which)
 	s->last = h.actual;
 	s->sent[which]++;
 	s->wanted += wants;
+	show(&shown->sent, s->sent[0]);
+	show(&shown->late, s->late);
 	e->messages++;
 }
 
@@ -889,6 +945,7 @@ static bool measure_stream(struct end *e, int probe, uint64_t rate, size_t bytes
 	s.times = mmap(NULL, s.room * sizeof *s.times, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (s.times == MAP_FAILED)
 		finish("Usage", "no memory for %" PRIu64 " answers", s.room);
+	show_begin(ON_A_SCHEDULE, bytes, rate);
 	ask(e, line, "stream %" PRIu64 " %" PRIu64 " %" PRIu64, s.stream, s.count[0], s.count[1]);
 	if (strcmp(line, "ready") != 0)
 		finish("Stranger", "the server answers a question with %.100s", line);
@@ -959,6 +1016,7 @@ static int measure(void)
 	struct numbers server = numbers_of_server(&e), client = numbers_of(&e);
 	int64_t steady = now(), raw = clock_of(CLOCK_MONOTONIC_RAW), wall = clock_of(CLOCK_REALTIME);
 	struct counts ignored = {0};
+	show_begin(WARMING_UP, 1, 0);
 	for (int64_t done = 0; done < opt_warm_pings || now() - steady < opt_warm_ms * MILLISECOND; done += opt_batch)
 		batch(&e, 1, (size_t)opt_batch, times, &ignored);
 	size_t earlier = 1;
@@ -1017,6 +1075,8 @@ int main(int argc, char **argv)
 	    opt_stream_ms < 1 || opt_stream_ms > 86400000 || opt_answers < 0 || opt_answers > 10000000 || opt_probes < 0 || opt_probes > 100000 ||
 	    opt_buffer < 0 || opt_buffer > 1 << 30)
 		return fprintf(stderr, "an option is out of range\n"), 2;
+	if (!open_shown())
+		return fprintf(stderr, "shown=%" PRId64 ": %s\n", opt_shown, strerror(errno)), 1;
 	if (!keep_to_cpu())
 		return fprintf(stderr, "cpu=%" PRId64 ": %s\n", opt_cpu, strerror(errno)), 1;
 	if (argc > 1 && strcmp(argv[1], "server") == 0)

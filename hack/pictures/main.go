@@ -2,7 +2,7 @@
 // Copyright The Low Latency Node Operator Authors.
 
 // Command pictures draws the pictures of the documents into a folder: a simulated node on which something is wrong, by the command line
-// itself, how data flows, and what was recorded of the demo and of the jitter probe in hack/pictures/recorded.
+// itself, how data flows, and what was recorded of the demo, of the jitter probe and of LatencyTests in hack/pictures/recorded.
 //
 //	go run ./hack/pictures docs/images
 //	go run ./hack/pictures -demo RECORDING docs/images   # with another run of the demo, of which it keeps what is shown
@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/hack/pictures/latencypicture"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
@@ -72,7 +73,15 @@ func draw(ctx context.Context, repository string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string][]byte{"node.svg": node, "dataflow.svg": dataFlow(), "demo.svg": demo, "jitter.svg": one, "jitter-pair.svg": pair}, nil
+	pictures := map[string][]byte{"node.svg": node, "dataflow.svg": dataFlow(), "demo.svg": demo, "jitter.svg": one, "jitter-pair.svg": pair}
+	for _, name := range latencypicture.Samples() {
+		recording, err := latencypicture.Read(repository, name)
+		if err != nil {
+			return nil, err
+		}
+		pictures[latencypicture.File(name)] = latencypicture.Draw(name, recording)
+	}
+	return pictures, nil
 }
 
 // nodePicture is a node that was tuned as the sample profile says, on which an interrupt then went astray and a NIC lost its link.

@@ -7,7 +7,13 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lowlatency-dev/lowlatency-operator/hack/pictures/latencypicture"
 )
 
 // TestPicturesAreUpToDate compares the pictures of the documents with what is drawn now.
@@ -23,6 +29,37 @@ func TestPicturesAreUpToDate(t *testing.T) {
 		}
 		if !bytes.Equal(drawn, shown) {
 			t.Errorf("docs/images/%s is not what is drawn now: make pictures", name)
+		}
+	}
+}
+
+// TestRecordingsAreOfTheSamples: a sample that has become another is measured anew.
+func TestRecordingsAreOfTheSamples(t *testing.T) {
+	for _, name := range latencypicture.Samples() {
+		sample, err := latencypicture.ReadSample("../..", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		recording, err := latencypicture.Read("../..", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(latencypicture.Scaled(sample), recording.Test.Spec); diff != "" {
+			t.Errorf("the sample %s is not what was recorded: make latency-pictures (-sample +recorded):\n%s", name, diff)
+		}
+	}
+}
+
+// TestEverySampleHasAPicture but the one of jitter, which docs/images/jitter.svg shows.
+func TestEverySampleHasAPicture(t *testing.T) {
+	files, err := filepath.Glob("../../config/samples/qualification/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := []string{"jitter", "kustomization"}
+	for _, file := range files {
+		if name := strings.TrimSuffix(filepath.Base(file), ".yaml"); !slices.Contains(without, name) && !slices.Contains(latencypicture.Samples(), name) {
+			t.Errorf("the sample %s has no picture", name)
 		}
 	}
 }

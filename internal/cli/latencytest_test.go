@@ -283,11 +283,42 @@ type testServer struct {
 	becomes []func(*v1alpha1.LatencyTest)
 	// written are the bodies of requests that write.
 	written []string
+	// log is that of the pod of job-1, and shut says that nobody may read it.
+	log  string
+	shut bool
+}
+
+// isOfPods answers what is asked about the pods of Jobs.
+func (s *testServer) isOfPods(w http.ResponseWriter, r *http.Request) bool {
+	const pods = "/api/v1/namespaces/tests/pods"
+	switch {
+	case !strings.HasPrefix(r.URL.Path, pods):
+		return false
+	case s.shut:
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: "pods is forbidden"})
+	case r.URL.Path == pods && r.URL.Query().Get("labelSelector") == "batch.kubernetes.io/job-name=job-1":
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind": "PodList", "apiVersion": "v1", "items": [{"metadata": {"name": "job-1-x"}}]}`)
+	case r.URL.Path == pods+"/job-1-x/log" && r.URL.Query().Get("tailLines") != "" && r.URL.Query().Get("limitBytes") != "":
+		_, _ = io.WriteString(w, s.log)
+	default:
+		w.WriteHeader(http.StatusBadRequest)
+	}
+	return true
 }
 
 func (s *testServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
+	if !s.isOfPods(w, r) {
+		s.serveTest(w, r)
+	}
+}
+
+// serveTest answers what is asked about the test.
+func (s *testServer) serveTest(w http.ResponseWriter, r *http.Request) {
 	const collection = "/apis/lowlatency.dev/v1alpha1/namespaces/tests/latencytests"
 	answer := func(code int, value any) {
 		w.Header().Set("Content-Type", "application/json")
@@ -319,6 +350,14 @@ func (s *testServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// expectModest wants a missing right to be said once, and nothing that a terminal would obey.
+func expectModest(t *testing.T, complaints string) {
+	t.Helper()
+	if strings.Count(complaints, "may not read") > 1 || strings.Contains(complaints, "\x1b") {
+		t.Errorf("the standard error is %q", complaints)
+	}
+}
+
 func TestRunAndWatch(t *testing.T) {
 	seen := func(test *v1alpha1.LatencyTest) {
 		test.Status.ObservedGeneration = test.Generation
@@ -329,6 +368,12 @@ func TestRunAndWatch(t *testing.T) {
 			Node: "n1", Activity: v1alpha1.LatencyIdle, Outcome: v1alpha1.LatencyPassed, Freshness: v1alpha1.LatencyFresh, Measured: measurement(t, 6000),
 		}}
 		test.Status.Results[0].Measured.Run = test.Spec.Run
+	}
+	measures := func(job string) *v1alpha1.LatencyTest {
+		test := savedTest(t)
+		seen(test)
+		test.Status.Results[0].Job = job
+		return test
 	}
 	inVain := func(test *v1alpha1.LatencyTest) {
 		done(test)
@@ -345,6 +390,18 @@ func TestRunAndWatch(t *testing.T) {
 		"made and watched": {
 			&testServer{becomes: []func(*v1alpha1.LatencyTest){seen, done}}, []string{"run", "quiet", "--nodes", "n1", "--maximum", "10us"}, ExitOK,
 			[]string{"n1    Passed   6 µs"}, []string{"LatencyTest tests/quiet was made\n", "n1  Running  pod x measures\n", "n1  Idle  Passed\n"}, `"names":["n1"]`,
+		},
+		"followed by the log of its pod": {
+			&testServer{test: measures("job-1"), becomes: []func(*v1alpha1.LatencyTest){done}, log: "so far: warming up\nelse\nso far: 64 bytes: 7 half round trips \x1b[2J\nand more\n"},
+			[]string{"watch", "quiet"}, ExitOK, []string{"Passed"}, []string{"n1  so far: 64 bytes: 7 half round trips �[2J\n"}, "",
+		},
+		"followed without a right": {
+			&testServer{test: measures("job-1"), becomes: []func(*v1alpha1.LatencyTest){seen, done}, shut: true},
+			[]string{"watch", "quiet"}, ExitOK, []string{"Passed"}, []string{"n1  Running", "which you may not read: pods is forbidden\n"}, "",
+		},
+		"followed before it starts": {
+			&testServer{test: measures("job-2"), becomes: []func(*v1alpha1.LatencyTest){done}},
+			[]string{"watch", "quiet"}, ExitOK, []string{"Passed"}, []string{"n1  Running"}, "",
 		},
 		"run again": {
 			&testServer{test: savedTest(t), becomes: []func(*v1alpha1.LatencyTest){func(test *v1alpha1.LatencyTest) { test.ResourceVersion = "7" }, seen, done}},
@@ -381,6 +438,7 @@ func TestRunAndWatch(t *testing.T) {
 					t.Errorf("%q is missing in the standard error:\n%s", want, got.err)
 				}
 			}
+			expectModest(t, got.err)
 			if written := strings.Join(tc.server.written, "\n"); !strings.Contains(written, tc.written) || tc.written == "" && written != "" {
 				t.Errorf("written was %q", written)
 			}

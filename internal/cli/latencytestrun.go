@@ -466,7 +466,11 @@ func (a *app) follow(ctx context.Context, cluster *rest.RESTClient, namespace, n
 	if options.detach {
 		return nil
 	}
-	return a.watchTest(ctx, cluster, namespace, name, run, options.timeout)
+	follower, err := a.newFollower(&options.access)
+	if err != nil {
+		return err
+	}
+	return follower.watchTest(ctx, cluster, namespace, name, run, options.timeout)
 }
 
 func (a *app) testWatchCommand() *cobra.Command {
@@ -475,7 +479,9 @@ func (a *app) testWatchCommand() *cobra.Command {
 		Use:   "watch NAME",
 		Short: "Watch a LatencyTest until each of its nodes has a result",
 		Long: `Watch a LatencyTest until none of its nodes is measured or waits for it: a line on the standard error whenever
-something becomes of a node, and at the end the table of test report.
+something becomes of a node, how far the measurements are that run, from the logs of their pods, and at the end the
+table of test report. Figures so far may still change, and nothing is judged by them. A terminal shows them in place;
+elsewhere they are lines, which become rarer the longer it takes.
 
 Exit codes: 0 every node has passed; 1 one has failed; 2 wrong usage or input, or the time is over; 3 one gave no
 result that can be judged.`,
@@ -487,7 +493,11 @@ result that can be judged.`,
 			if err != nil {
 				return err
 			}
-			return a.watchTest(command.Context(), cluster, options.namespace, args[0], 0, watching.timeout)
+			follower, err := a.newFollower(&options.access)
+			if err != nil {
+				return err
+			}
+			return follower.watchTest(command.Context(), cluster, options.namespace, args[0], 0, watching.timeout)
 		},
 	}
 	options.addClusterFlags(command)
@@ -508,23 +518,24 @@ func fetchTest(ctx context.Context, cluster *rest.RESTClient, namespace, name st
 }
 
 // watchTest says what becomes of the nodes until all are done with a run, prints the report, and ends by the outcome.
-func (a *app) watchTest(ctx context.Context, cluster *rest.RESTClient, namespace, name string, run int32, timeout time.Duration) error {
+func (f *follower) watchTest(ctx context.Context, cluster *rest.RESTClient, namespace, name string, run int32, timeout time.Duration) error {
 	if timeout > 0 {
 		limited, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		ctx = limited
 	}
-	said := map[string]string{}
+	defer f.shown.End()
 	for {
 		test, err := fetchTest(ctx, cluster, namespace, name)
 		if err != nil {
 			return overdue(ctx, timeout, err)
 		}
 		v := view.OfLatencyTest(test)
-		a.sayProgress(&v, said)
+		f.show(ctx, &v)
 		if isDone(test, run) {
+			f.shown.End()
 			v.OnlyRun(run)
-			_, err := a.Out.Write([]byte(text.Harmless(text.LatencyTests([]view.LatencyTest{v}, a.palette(), a.width()))))
+			_, err := f.Out.Write([]byte(text.Harmless(text.LatencyTests([]view.LatencyTest{v}, f.palette(), f.width()))))
 			if err != nil {
 				return err
 			}
@@ -546,17 +557,8 @@ func overdue(ctx context.Context, timeout time.Duration, err error) error {
 	return err
 }
 
-// sayProgress writes a line for each node of which something else is to be said.
-func (a *app) sayProgress(v *view.LatencyTest, said map[string]string) {
-	for i := range v.Nodes {
-		node := &v.Nodes[i]
-		line := text.LatencyProgress(node)
-		if said[node.Node] != line {
-			said[node.Node] = line
-			a.complain("%s  %s", time.Now().UTC().Format(time.TimeOnly), line)
-		}
-	}
-}
+// clock is the time of day, by which lines begin.
+func clock() string { return time.Now().UTC().Format(time.TimeOnly) }
 
 // isDone reports whether the operator has seen the test, and measures no node of it and none waits.
 func isDone(test *v1alpha1.LatencyTest, run int32) bool {

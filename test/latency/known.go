@@ -107,7 +107,7 @@ func judgeCapacity(ctx context.Context, s *stage) ([]row, error) {
 		// What the bucket queues is below a hundredth of what it passes in a trial.
 		Minimum: 200, Start: 2000, Maximum: 100_000, Granularity: 0.01, Sniff: 2 * time.Second, Search: 15 * time.Second, Confirm: 20 * time.Second, Retries: 2,
 		Probes: probes, Budget: latency.Budget{LossPartsPerMillion: new(float64)},
-	}, func(latency.Step) {})
+	}, func(latency.Step) {}, func(traffic.Progress) {})
 	if err := tool(ctx, "ip", "netns", "exec", s.near, "tc", "qdisc", "del", "dev", "v0", "root"); err != nil {
 		return nil, err
 	}

@@ -111,7 +111,7 @@ func latencyNodeOf(node *view.LatencyNode, test *view.LatencyTest, reference *Re
 		curves = append(curves, curve(reference.Name, reference.Measurement))
 	}
 	n.Curves = template.HTML(picture.Percentiles(curves))
-	n.Way, n.Ratios = way(node), ratios(node)
+	n.Way, n.Ratios = Way(node), Ratios(node)
 	n.Rows, n.Intervals = latencyRows(node, test, reference), view.Intervals(node.Measured)
 	for _, name := range qualification.Percentiles() {
 		n.Percentiles = append(n.Percentiles, qualification.Words(name))

@@ -14,9 +14,9 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 )
 
-// way draws the latencies of a node's messages over their sizes or rates, and the medians of the run before; "" where there is only one
+// Way draws the latencies of a node's messages over their sizes or rates, and the medians of the run before; "" where there is only one
 // size or rate.
-func way(node *view.LatencyNode) template.HTML {
+func Way(node *view.LatencyNode) template.HTML {
 	if node.Measured.Network == nil {
 		return ""
 	}
@@ -62,8 +62,8 @@ func sidesWay(rows []qualification.Row) template.HTML {
 	return template.HTML(picture.Sizes(series))
 }
 
-// ratios draws how many times as long messages took as on the base of a comparison, over their sizes; "" where nothing was compared.
-func ratios(node *view.LatencyNode) template.HTML {
+// Ratios draws how many times as long messages took as on the base of a comparison, over their sizes; "" where nothing was compared.
+func Ratios(node *view.LatencyNode) template.HTML {
 	if node.Measured.Network == nil || node.Measured.Network.Comparison == nil {
 		return ""
 	}

@@ -21,6 +21,8 @@ type Ratio struct{ Across, Value, Low, High float64 }
 const (
 	// widest is the ratio at which a plot ends: what lies beyond is at its edge.
 	widest = 1000
+	// beyond is how many times the largest ratio a plot goes up: an interval that is wider ends at its edge, so that it does not flatten the others.
+	beyond = 3
 	// rowsOfRatios is about how many lines go across a plot of ratios.
 	rowsOfRatios = 5
 	// apart is how many pixels the intervals of series at one place lie apart.
@@ -30,13 +32,13 @@ const (
 // Ratios draws ratios with their intervals over sizes of messages, and a line where messages take as long on both sides.
 func Ratios(series []RatioSeries) string {
 	places, named := span{}, make([]Series, 0, len(series))
-	low, high := 0.9, 1.1
+	low, high, top := 0.9, 1.1, beyond*largestRatio(series)
 	for _, s := range series {
 		of := Series{Name: s.Name}
 		for _, point := range s.Points {
 			places.hold(point.Across)
 			of.Points = append(of.Points, Point{Across: point.Across})
-			low, high = min(low, max(point.Low, 0)), max(high, min(point.High, widest))
+			low, high = min(low, max(point.Low, 0)), max(high, min(point.High, top))
 		}
 		named = append(named, of)
 	}
@@ -57,6 +59,17 @@ func Ratios(series []RatioSeries) string {
 		}
 	}
 	return p.end(named)
+}
+
+// largestRatio is that of all series, one at least and widest at most.
+func largestRatio(series []RatioSeries) float64 {
+	largest := 1.0
+	for _, s := range series {
+		for _, point := range s.Points {
+			largest = max(largest, min(point.Value, widest))
+		}
+	}
+	return largest
 }
 
 // ratioStep is how far apart lines are, of a height: 1, 2 or 5 with noughts.

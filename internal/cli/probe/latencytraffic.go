@@ -5,6 +5,7 @@ package probe
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/progress"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
@@ -85,12 +87,12 @@ func (e *testEnd) register(flags *pflag.FlagSet) {
 }
 
 // measureTraffic measures as the client, or serves until the context ends. The record is nil for a server.
-func (f *testFlags) measureTraffic(ctx context.Context, s *site, out, progress io.Writer) (*qualification.Record, error) {
+func (f *testFlags) measureTraffic(ctx context.Context, s *site, out, complaints io.Writer) (*qualification.Record, error) {
 	path, err := traffic.Find(f.end.program)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.end.findFrames(os.Getenv, progress); err != nil {
+	if err := f.end.findFrames(os.Getenv, complaints); err != nil {
 		return nil, err
 	}
 	if err := f.end.checkNIC(os.Getenv); err != nil {
@@ -101,16 +103,20 @@ func (f *testFlags) measureTraffic(ctx context.Context, s *site, out, progress i
 		return nil, err
 	}
 	if f.end.role.Value == roleServer {
-		say(progress, "answering on port %d from CPU %d\n", f.end.port, cpu)
+		say(complaints, "answering on port %d from CPU %d\n", f.end.port, cpu)
 		return nil, traffic.Serve(ctx, traffic.ServerOptions{
-			Program: path, Address: f.end.listen, Port: f.end.port, CPU: cpu, Environment: f.end.environment(), Frames: f.end.frames, Out: progress, Log: progress,
+			Program: path, Address: f.end.listen, Port: f.end.port, CPU: cpu, Environment: f.end.environment(), Frames: f.end.frames, Out: complaints, Log: complaints,
 		})
 	}
+	shown := progress.New(complaints)
+	defer shown.End()
 	var results []*latency.Result
 	for repetition := range f.repetitions {
+		once := &repetitionRun{testFlags: f, path: path, cpu: cpu, shown: shown, words: fmt.Sprintf("repetition %d of %d, ", repetition+1, f.repetitions)}
 		result, err := f.patiently(ctx, func() (*latency.Result, error) {
-			return traffic.Counting(ctx, s.host, cpu, func() (*latency.Result, error) { return f.measureOnce(ctx, kind, path, cpu, progress) })
+			return traffic.Counting(ctx, s.host, cpu, func() (*latency.Result, error) { return once.measure(ctx, kind) })
 		})
+		shown.End()
 		if err != nil {
 			return nil, err
 		}
@@ -173,15 +179,32 @@ func (f *testFlags) checkIdle(ctx context.Context, measured cpus.Set) error {
 	return testrun.CheckIdle(f.end.role.Value, busy)
 }
 
-// measureOnce makes a repetition.
-func (f *testFlags) measureOnce(ctx context.Context, kind v1alpha1.LatencyTestKind, path string, cpu int, progress io.Writer) (*latency.Result, error) {
-	if kind == v1alpha1.LatencyTestRateSweep {
-		return f.rateSweep(ctx, path, cpu, progress)
+// repetitionRun is one repetition.
+type repetitionRun struct {
+	*testFlags
+
+	// path of the program, and the CPU that it is kept to.
+	path string
+	cpu  int
+	// shown gets how far it is, after words that say which repetition it is.
+	shown *progress.Writer
+	words string
+}
+
+func (r *repetitionRun) measure(ctx context.Context, kind v1alpha1.LatencyTestKind) (*latency.Result, error) {
+	switch kind {
+	case v1alpha1.LatencyTestRateSweep:
+		return r.rateSweep(ctx)
+	case v1alpha1.LatencyTestLoadSearch:
+		return r.loadSearch(ctx)
+	default:
+		return r.pingPong(ctx)
 	}
-	if kind == v1alpha1.LatencyTestLoadSearch {
-		return f.loadSearch(ctx, path, cpu, progress)
-	}
-	return f.pingPong(ctx, path, cpu, progress)
+}
+
+// shows is what shows how far the program is.
+func (r *repetitionRun) shows() func(traffic.Progress) {
+	return showTraffic(r.shown, func() string { return r.words }, false)
 }
 
 // request is where messages go, and how both ends wait.
@@ -197,24 +220,22 @@ func (f *testFlags) request(r traffic.Request, cpu int) traffic.Request {
 }
 
 // pingPong shares the time out among the sizes.
-func (f *testFlags) pingPong(ctx context.Context, path string, cpu int, progress io.Writer) (*latency.Result, error) {
-	r := f.request(traffic.DefaultRequest(), cpu)
-	r.MaximumTime = f.duration / time.Duration(max(1, len(r.Sizes)))
-	r.MinimumTime = min(r.MinimumTime, r.MaximumTime)
-	return traffic.Measure(ctx, traffic.Options{Program: path, Request: r, Environment: f.end.environment(), Progress: func(p traffic.Progress) {
-		say(progress, "%d bytes: %d samples\n", p.Bytes, p.Samples)
-	}})
+func (r *repetitionRun) pingPong(ctx context.Context) (*latency.Result, error) {
+	request := r.request(traffic.DefaultRequest(), r.cpu)
+	request.MaximumTime = r.duration / time.Duration(max(1, len(request.Sizes)))
+	request.MinimumTime = min(request.MinimumTime, request.MaximumTime)
+	return traffic.Measure(ctx, traffic.Options{Program: r.path, Request: request, Environment: r.end.environment(), Progress: r.shows()})
 }
 
 // rateSweep shares the time out among the rates, of which the highest sends as much as the program can count at most.
-func (f *testFlags) rateSweep(ctx context.Context, path string, cpu int, progress io.Writer) (*latency.Result, error) {
-	r := f.stream(cpu)
-	for _, rate := range f.end.rates {
-		r.Rates = append(r.Rates, uint64(rate))
+func (r *repetitionRun) rateSweep(ctx context.Context) (*latency.Result, error) {
+	request := r.stream(r.cpu)
+	for _, rate := range r.end.rates {
+		request.Rates = append(request.Rates, uint64(rate))
 	}
-	r.Duration = r.Longest(f.duration / time.Duration(max(1, len(r.Rates))))
-	say(progress, "measuring the rates %v for %s each\n", r.Rates, r.Duration)
-	return traffic.MeasureRates(ctx, path, r, latency.Budget{}, func(traffic.Progress) {})
+	request.Duration = request.Longest(r.duration / time.Duration(max(1, len(request.Rates))))
+	r.shown.Say("measuring the rates %v for %s each", request.Rates, request.Duration)
+	return traffic.MeasureRates(ctx, r.path, request, latency.Budget{}, r.shows())
 }
 
 // stream is what is the same for all messages on a schedule.
@@ -226,14 +247,15 @@ func (f *testFlags) stream(cpu int) traffic.RateRequest {
 }
 
 // loadSearch looks for the highest rate, for as long as a repetition may take.
-func (f *testFlags) loadSearch(ctx context.Context, path string, cpu int, progress io.Writer) (*latency.Result, error) {
-	budget, err := f.end.limits.budget()
+func (r *repetitionRun) loadSearch(ctx context.Context) (*latency.Result, error) {
+	budget, err := r.end.limits.budget()
 	if err != nil {
 		return nil, err
 	}
-	options := f.end.search.options(&budget)
-	options.Longest = f.duration
-	return traffic.SearchLoad(ctx, path, f.stream(cpu), options, trialsTo(progress))
+	options := r.end.search.options(&budget)
+	options.Longest = r.duration
+	trial, shows := trialsTo(r.shown, r.words)
+	return traffic.SearchLoad(ctx, r.path, r.stream(r.cpu), options, trial, shows)
 }
 
 // patiently measures once. A server may not listen yet when its pod has just started.

@@ -5,12 +5,12 @@ package probe
 
 import (
 	"context"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/progress"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/traffic"
@@ -75,12 +75,13 @@ func (f *searchFlags) register(flags *pflag.FlagSet) {
 	flags.Float64Var(&o.GrowthPercent, "growth-percentile", o.GrowthPercent, "which percentile may grow by --growth")
 }
 
-func (f *loadFlags) measure(ctx context.Context, path string, progress io.Writer) (*latency.Result, error) {
+func (f *loadFlags) measure(ctx context.Context, path string, shown *progress.Writer) (*latency.Result, error) {
 	budget, err := f.budget()
 	if err != nil {
 		return nil, err
 	}
-	return traffic.SearchLoad(ctx, path, f.request, f.options(&budget), trialsTo(progress))
+	trial, shows := trialsTo(shown, "")
+	return traffic.SearchLoad(ctx, path, f.request, f.options(&budget), trial, shows)
 }
 
 // options are those of a search whose trials keep a budget, which has no loss unless it says otherwise.
@@ -94,9 +95,12 @@ func (f *searchFlags) options(budget *latency.Budget) latency.SearchOptions {
 	return o
 }
 
-// trialsTo says which trial is made.
-func trialsTo(progress io.Writer) func(latency.Step) {
-	return func(step latency.Step) {
-		say(progress, "%s: %d messages a second for %s\n", step.Phase, step.Rate, step.Duration)
+// trialsTo says which trial is made, and shows how far it is, after words of its own.
+func trialsTo(shown *progress.Writer, words string) (trial func(latency.Step), shows func(traffic.Progress)) {
+	phase := ""
+	trial = func(step latency.Step) {
+		phase = words + string(step.Phase) + ": "
+		shown.Say("%s%d messages a second for %s", phase, step.Rate, step.Duration)
 	}
+	return trial, showTraffic(shown, func() string { return phase }, false)
 }

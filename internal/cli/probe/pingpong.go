@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/progress"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/traffic"
@@ -84,7 +85,7 @@ func (f *pingPongFlags) register(flags *pflag.FlagSet) {
 }
 
 // measure runs the client, and writes what it found.
-func (f *pingPongFlags) measure(ctx context.Context, out, progress io.Writer) error {
+func (f *pingPongFlags) measure(ctx context.Context, out, complaints io.Writer) error {
 	r := &f.request
 	r.Host, r.Port, r.CPU, r.Transport, r.Waiting = f.client, f.port, f.cpu, transportOf(f.transport), waitingOf(f.waiting)
 	r.RoundTrip = f.report.Value == "round-trip"
@@ -105,9 +106,9 @@ func (f *pingPongFlags) measure(ctx context.Context, out, progress io.Writer) er
 	if err != nil {
 		return err
 	}
-	options := traffic.Options{Program: path, Request: *r, Budget: budget, Progress: func(p traffic.Progress) {
-		say(progress, "%d bytes: %d samples\n", p.Bytes, p.Samples)
-	}}
+	shown := progress.New(complaints)
+	defer shown.End()
+	options := traffic.Options{Program: path, Request: *r, Budget: budget, Progress: showTraffic(shown, nothing, r.RoundTrip)}
 	if f.times != "" {
 		file, err := newTimesFile(f.times)
 		if err != nil {
@@ -117,6 +118,7 @@ func (f *pingPongFlags) measure(ctx context.Context, out, progress io.Writer) er
 		defer file.abandon()
 	}
 	result, err := f.counting(ctx, func() (*latency.Result, error) { return traffic.Measure(ctx, options) })
+	shown.End()
 	if err != nil {
 		return err
 	}

@@ -6,11 +6,11 @@ package probe
 import (
 	"context"
 	"errors"
-	"io"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/progress"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/traffic"
@@ -99,7 +99,7 @@ round trip with one message at a time. A rate that the sender missed by more tha
 }
 
 // run serves, or measures.
-func (f *streamFlags) run(command *cobra.Command, measure func(context.Context, string, io.Writer) (*latency.Result, error)) error {
+func (f *streamFlags) run(command *cobra.Command, measure func(context.Context, string, *progress.Writer) (*latency.Result, error)) error {
 	if err := f.check(command.Context()); err != nil {
 		return err
 	}
@@ -114,16 +114,18 @@ func (f *streamFlags) run(command *cobra.Command, measure func(context.Context, 
 	if f.request.Frames, err = f.framesOf(); err != nil {
 		return err
 	}
+	shown := progress.New(command.ErrOrStderr())
 	result, err := f.counting(command.Context(), func() (*latency.Result, error) {
-		return measure(command.Context(), path, command.ErrOrStderr())
+		return measure(command.Context(), path, shown)
 	})
+	shown.End()
 	if err != nil {
 		return err
 	}
 	return errors.Join(writeLatency(f.output.Value, command.OutOrStdout(), result), ended(result))
 }
 
-func (f *rateFlags) measure(ctx context.Context, path string, progress io.Writer) (*latency.Result, error) {
+func (f *rateFlags) measure(ctx context.Context, path string, shown *progress.Writer) (*latency.Result, error) {
 	budget, err := f.budget()
 	if err != nil {
 		return nil, err
@@ -131,6 +133,6 @@ func (f *rateFlags) measure(ctx context.Context, path string, progress io.Writer
 	for _, rate := range f.rates {
 		f.request.Rates = append(f.request.Rates, uint64(rate))
 	}
-	say(progress, "measuring %d rates for %s each, after the way back\n", len(f.rates), f.request.Duration)
-	return traffic.MeasureRates(ctx, path, f.request, budget, func(traffic.Progress) {})
+	shown.Say("measuring %d rates for %s each, after the way back", len(f.rates), f.request.Duration)
+	return traffic.MeasureRates(ctx, path, f.request, budget, showTraffic(shown, nothing, f.request.RoundTrip))
 }

@@ -12,8 +12,10 @@ import (
 )
 
 // SearchLoad looks for the highest rate that passes, and holds it against the budget of its options. Request has everything but rates, duration and
-// probes. Each trial is called before it is made.
-func SearchLoad(ctx context.Context, program string, request RateRequest, options latency.SearchOptions, trial func(latency.Step)) (*latency.Result, error) {
+// probes. Each trial is called before it is made, and progress while it is.
+func SearchLoad(
+	ctx context.Context, program string, request RateRequest, options latency.SearchOptions, trial func(latency.Step), progress func(Progress),
+) (*latency.Result, error) {
 	search, err := latency.NewSearch(options)
 	if err != nil {
 		return nil, err
@@ -27,7 +29,7 @@ func SearchLoad(ctx context.Context, program string, request RateRequest, option
 		trial(step)
 		request.Rates, request.Probes = []uint64{step.Rate}, int(options.Probes)
 		request.Duration = request.Longest(step.Duration)
-		one, err := measureRates(ctx, latency.KindLoadSearch, program, &request, latency.Budget{}, func(Progress) {})
+		one, err := measureRates(ctx, latency.KindLoadSearch, program, &request, latency.Budget{}, progress)
 		if err != nil {
 			return nil, err
 		}

@@ -87,15 +87,9 @@ type Counted struct {
 	Preemptions, Faults uint64
 }
 
-// Progress is how far a measurement is.
-type Progress struct {
-	Bytes   int
-	Samples uint64
-}
-
 // Read reads what the program prints, to its end. Output without an end is an error; what came before is returned with it.
-func Read(from io.Reader, progress func(Progress)) (*Output, error) {
-	r := &reader{in: bufio.NewReaderSize(from, longestLine), progress: progress, out: &Output{Client: Counted{Kernel: -1}, Server: Counted{Kernel: -1}}}
+func Read(from io.Reader) (*Output, error) {
+	r := &reader{in: bufio.NewReaderSize(from, longestLine), out: &Output{Client: Counted{Kernel: -1}, Server: Counted{Kernel: -1}}}
 	line, err := r.line()
 	if err != nil || line != protocolLine {
 		return r.out, fmt.Errorf("the program prints %.100q, not %q: it is another version", line, protocolLine)
@@ -115,9 +109,8 @@ func Read(from io.Reader, progress func(Progress)) (*Output, error) {
 }
 
 type reader struct {
-	in       *bufio.Reader
-	progress func(Progress)
-	out      *Output
+	in  *bufio.Reader
+	out *Output
 }
 
 func (r *reader) line() (string, error) {
@@ -140,8 +133,6 @@ func (r *reader) take(line string) error {
 	case "environment":
 		r.out.ServerEnvironment = append(r.out.ServerEnvironment, rest)
 		return nil
-	case "progress":
-		return r.show(fields)
 	case "samples":
 		return r.samples(fields)
 	case "stream":
@@ -154,15 +145,6 @@ func (r *reader) take(line string) error {
 		return r.end(rest)
 	}
 	return errors.New("no such line is known")
-}
-
-func (r *reader) show(fields []string) error {
-	var p Progress
-	if err := scan(fields, &p.Bytes, &p.Samples); err != nil {
-		return err
-	}
-	r.progress(p)
-	return nil
 }
 
 func (r *reader) end(text string) error {

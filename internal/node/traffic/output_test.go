@@ -18,7 +18,6 @@ const printed = `lowlatency-traffic 3
 clock 20
 server 3 far 6.1.0
 environment LD_PRELOAD=libonload.so
-progress 64 1
 samples 64 2 1 3 5000
 ` + "\x10\x27\x00\x00\x00\x00\x00\x00" + "\x05\x00\x00\x00\x00\x00\x00\x00" + `
 stream 1000 64 10 2 9000 1 700 3 4 1 8 5 2 1 2 0 0 0 6
@@ -29,14 +28,10 @@ counted server 7 -1 5 6
 end Done measured
 `
 
-func read(text string) (*Output, []Progress, error) {
-	var shown []Progress
-	output, err := Read(strings.NewReader(text), func(p Progress) { shown = append(shown, p) })
-	return output, shown, err
-}
+func read(text string) (*Output, error) { return Read(strings.NewReader(text)) }
 
 func TestRead(t *testing.T) {
-	got, shown, err := read(printed)
+	got, err := read(printed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,9 +45,6 @@ func TestRead(t *testing.T) {
 		Steady: 5000, Raw: 5001, Wall: 5002, Client: Counted{8, 9, 3, 4}, Server: Counted{7, -1, 5, 6}, End: "Done", Message: "measured",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([]Progress{{64, 1}}, shown); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -76,10 +68,9 @@ func TestReadRefuses(t *testing.T) {
 		"more than sent":    {start + "stream 1 64 1 0 1 0 0 0 1 0 2 0 0 0 0 0 0 0 0\n", "more came than was sent"},
 		"a stream":          {start + "stream 1 64\n", "19 words are needed"},
 		"answers that lack": {start + "stream 1 64 1 0 1 0 0 0 1 1 1 0 0 0 0 0 0 0 0\n12345678", "3 of 3 times are missing"},
-		"no progress":       {start + "progress 1\n", "2 words are needed"},
 	}
 	for name, tc := range cases {
-		if _, _, err := read(tc.text); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if _, err := read(tc.text); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: the error is %v, want %q", name, err, tc.want)
 		}
 	}
@@ -89,7 +80,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(printed)
 	f.Add(protocolLine + "\nend Vanished gone\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		output, _, err := read(text)
+		output, err := read(text)
 		if err != nil {
 			return
 		}
@@ -101,7 +92,7 @@ func FuzzRead(f *testing.F) {
 }
 
 func TestResultOf(t *testing.T) {
-	output, _, err := read(printed)
+	output, err := read(printed)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -132,7 +132,7 @@ func TestSearchLoad(t *testing.T) {
 	var steps []latency.Phase
 	r := slow(port)
 	r.Timeout = 10 * time.Second
-	got, err := SearchLoad(t.Context(), os.Getenv(sanitizedVariable), r, options, func(s latency.Step) { steps = append(steps, s.Phase) })
+	got, err := SearchLoad(t.Context(), os.Getenv(sanitizedVariable), r, options, func(s latency.Step) { steps = append(steps, s.Phase) }, func(Progress) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestSearchWithoutEnd(t *testing.T) {
 	r.Timeout = 10 * time.Second
 	options.Budget.Accelerated = true
 	look := func() (*latency.Result, error) {
-		return SearchLoad(t.Context(), os.Getenv(sanitizedVariable), r, options, func(latency.Step) {})
+		return SearchLoad(t.Context(), os.Getenv(sanitizedVariable), r, options, func(latency.Step) {}, func(Progress) {})
 	}
 	if got, err := look(); err != nil || got.Outcome.Reason != latency.ReasonNotAccelerated {
 		t.Errorf("%+v, %v", got, err)

@@ -23,6 +23,9 @@ import (
 // program is the name of the program's file.
 const program = "lowlatency-traffic"
 
+// firstExtraFile is the descriptor that a started program has of the first of ExtraFiles.
+const firstExtraFile = 3
+
 // Find is the program: at the path given, else beside this program, else on PATH.
 func Find(path string) (string, error) {
 	if path != "" {
@@ -47,7 +50,7 @@ type Options struct {
 	Program string
 	Request Request
 	Budget  latency.Budget
-	// Progress is called while it runs.
+	// Progress is called about once a second while it runs, and never after it has ended.
 	Progress func(Progress)
 	// Environment of the program; nil for that of this one.
 	Environment []string
@@ -74,9 +77,15 @@ func Measure(ctx context.Context, options Options) (*latency.Result, error) {
 	return resultOf(latency.KindPingPong, &options.Request, thisHost(options.Request.CPU, options.Environment), output, options.Budget)
 }
 
-// runClient runs the program as a client to its end.
+// runClient runs the program as a client to its end, and looks meanwhile at what it shows.
 func runClient(ctx context.Context, program string, environment, arguments []string, progress func(Progress)) (*Output, error) {
-	command := exec.CommandContext(ctx, program, arguments...)
+	shown, err := openShown()
+	if err != nil {
+		return nil, fmt.Errorf("making memory for the progress of %s: %w", program, err)
+	}
+	defer func() { _ = shown.Close() }()
+	command := exec.CommandContext(ctx, program, append(arguments, fmt.Sprintf("shown=%d", firstExtraFile))...)
+	command.ExtraFiles = []*os.File{shown}
 	command.Env = environment
 	command.WaitDelay = time.Second
 	var complaints bytes.Buffer
@@ -88,7 +97,11 @@ func runClient(ctx context.Context, program string, environment, arguments []str
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", program, err)
 	}
-	output, readErr := Read(pipe, progress)
+	ended, done := make(chan struct{}), make(chan struct{})
+	go watchShown(shown, ended, done, progress)
+	output, readErr := Read(pipe)
+	close(ended)
+	<-done
 	_, _ = io.Copy(io.Discard, pipe)
 	waitErr := command.Wait()
 	if ctx.Err() != nil {

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -140,14 +141,33 @@ func TestTimesAndProgress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if shown.Bytes != 1 || shown.Samples == 0 || uint64(len(times.Times)) != got.Sizes[0].Distribution.Samples || times.Elapsed < int64(1200*time.Millisecond) {
-		t.Errorf("%+v, %d times in %d ns", shown, len(times.Times), times.Elapsed)
+	if uint64(len(times.Times)) != got.Sizes[0].Distribution.Samples || times.Elapsed < int64(1200*time.Millisecond) {
+		t.Errorf("%d times in %d ns", len(times.Times), times.Elapsed)
 	}
+	expectShown(t, &shown, times.Times)
 	full := errors.New("no space left")
 	if _, err := Measure(t.Context(), Options{
 		Program: os.Getenv(sanitizedVariable), Request: quick(port), Progress: func(Progress) {}, Times: func(SizeTimes) error { return full },
 	}); !errors.Is(err, full) {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// expectShown holds what was shown last of one size against the times that had been taken until then.
+func expectShown(t *testing.T, shown *Progress, times []int64) {
+	t.Helper()
+	if shown.Phase != PhaseOneAtATime || shown.Bytes != 1 || shown.Samples == 0 || shown.Samples > uint64(len(times)) || shown.Sent < shown.Samples {
+		t.Fatalf("%+v of %d times", shown, len(times))
+	}
+	seen := slices.Sorted(slices.Values(times[:shown.Samples]))
+	if shown.LongestNanoseconds != seen[len(seen)-1] {
+		t.Errorf("the longest is %d, want %d", shown.LongestNanoseconds, seen[len(seen)-1])
+	}
+	for _, p := range shown.Percentiles {
+		want := seen[uint64(float64(len(seen))*p.Percent/100)]
+		if p.Nanoseconds < want || float64(p.Nanoseconds) > float64(want)*(1+1.0/32) {
+			t.Errorf("%g %% is %d, want %d to a 32nd above it", p.Percent, p.Nanoseconds, want)
+		}
 	}
 }
 
