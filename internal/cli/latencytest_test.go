@@ -358,6 +358,16 @@ func expectModest(t *testing.T, complaints string) {
 	}
 }
 
+// expectSaid wants words in what was written.
+func expectSaid(t *testing.T, written string, words []string) {
+	t.Helper()
+	for _, want := range words {
+		if !strings.Contains(written, want) {
+			t.Errorf("%q is missing in:\n%s", want, written)
+		}
+	}
+}
+
 func TestRunAndWatch(t *testing.T) {
 	seen := func(test *v1alpha1.LatencyTest) {
 		test.Status.ObservedGeneration = test.Generation
@@ -428,16 +438,8 @@ func TestRunAndWatch(t *testing.T) {
 			if got.code != tc.code {
 				t.Errorf("exit code %d, want %d", got.code, tc.code)
 			}
-			for _, want := range tc.out {
-				if !strings.Contains(got.out, want) {
-					t.Errorf("%q is missing in:\n%s", want, got.out)
-				}
-			}
-			for _, want := range tc.err {
-				if !strings.Contains(got.err, want) {
-					t.Errorf("%q is missing in the standard error:\n%s", want, got.err)
-				}
-			}
+			expectSaid(t, got.out, tc.out)
+			expectSaid(t, got.err, tc.err)
 			expectModest(t, got.err)
 			if written := strings.Join(tc.server.written, "\n"); !strings.Contains(written, tc.written) || tc.written == "" && written != "" {
 				t.Errorf("written was %q", written)
