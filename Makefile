@@ -6,6 +6,8 @@ include hack/versions.env
 
 # What is deployed: make deploy IMG=registry/name:tag CONFIG=openshift
 IMG ?= lowlatency-operator:latest
+# The image that LatencyTests run which measure over the network, as docker-build names it.
+TRAFFIC_IMG ?= lowlatency-traffic:latest
 CONFIG ?= default
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 # The commit and its time, for builds that see no repository.
@@ -434,21 +436,25 @@ try-release: envtest $(KUBECTL_HERE) ## Install the release in dist/release on a
 	cd test/helm && CHART=$$(echo $(CURDIR)/dist/release/lowlatency-operator-*.tgz) IMAGE=$$(cat $(CURDIR)/dist/release/image-digest.txt) \
 		$(GO_TEST) -count=1 -v -run '^TestRelease$$' ./...
 
+BUILD_ARGS = --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT)
 .PHONY: docker-build
-docker-build: ## Build the image for this machine's architecture.
-	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) -t $(IMG) .
+docker-build: ## Build the images IMG and TRAFFIC_IMG, which measures over the network, for this machine's architecture.
+	$(CONTAINER_TOOL) build $(BUILD_ARGS) -t $(IMG) .
+	$(CONTAINER_TOOL) build $(BUILD_ARGS) -f traffic.Dockerfile -t $(TRAFFIC_IMG) .
 
 .PHONY: docker-push
-docker-push: ## Push the image.
+docker-push: ## Push both images.
 	$(CONTAINER_TOOL) push $(IMG)
+	$(CONTAINER_TOOL) push $(TRAFFIC_IMG)
 
 .PHONY: docker-buildx
-docker-buildx: ## Build and push the image for PLATFORMS.
-	$(CONTAINER_TOOL) buildx build --push --platform=$(PLATFORMS) --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) -t $(IMG) .
+docker-buildx: ## Build and push both images for PLATFORMS.
+	$(CONTAINER_TOOL) buildx build --push --platform=$(PLATFORMS) $(BUILD_ARGS) -t $(IMG) .
+	$(CONTAINER_TOOL) buildx build --push --platform=$(PLATFORMS) $(BUILD_ARGS) -f traffic.Dockerfile -t $(TRAFFIC_IMG) .
 
 .PHONY: must-gather
 must-gather: ## Build the image IMG for oc adm must-gather on BASE_IMAGE, which has bash, procps, util-linux and rsync.
-	$(CONTAINER_TOOL) build -f config/must-gather/Dockerfile --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) -t $(IMG) \
+	$(CONTAINER_TOOL) build -f config/must-gather/Dockerfile $(BUILD_ARGS) -t $(IMG) \
 		--build-arg BASE_IMAGE=$(or $(BASE_IMAGE),$(error BASE_IMAGE must name an image by its digest, such as oc adm release info --image-for=must-gather prints)) .
 
 .PHONY: test-must-gather

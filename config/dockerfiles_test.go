@@ -5,15 +5,18 @@ package config_test
 
 import (
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestDockerfilesCopyWhatIsThere: the build's context is what .dockerignore leaves of the repository.
 func TestDockerfilesCopyWhatIsThere(t *testing.T) {
 	left := leftBy(t, "../.dockerignore")
-	for _, name := range []string{"../Dockerfile", "must-gather/Dockerfile"} {
+	for _, name := range []string{"../Dockerfile", "../traffic.Dockerfile", "must-gather/Dockerfile"} {
 		paths := copiedBy(t, name)
 		const least = 5
 		if len(paths) < least {
@@ -27,6 +30,29 @@ func TestDockerfilesCopyWhatIsThere(t *testing.T) {
 				t.Errorf("%s copies %s, which .dockerignore keeps out of the context", name, path)
 			}
 		}
+	}
+}
+
+// TestEnginesBuildBothImages: each target that has an engine do something does it to the image of the operator and to that of measurements.
+func TestEnginesBuildBothImages(t *testing.T) {
+	for target, want := range map[string][]string{
+		"docker-build":  {"engine build … -t one:1 .", "engine build … -f traffic.Dockerfile -t two:2 ."},
+		"docker-push":   {"engine push one:1", "engine push two:2"},
+		"docker-buildx": {"engine buildx build --push --platform=linux/s390x … -t one:1 .", "engine buildx build --push --platform=linux/s390x … -f traffic.Dockerfile -t two:2 ."},
+	} {
+		t.Run(target, func(t *testing.T) {
+			make := exec.CommandContext(t.Context(), "make", "--no-print-directory", "-n", target, "CONTAINER_TOOL=engine", "IMG=one:1", "TRAFFIC_IMG=two:2",
+				"VERSION=v1", "COMMIT=abc", "PLATFORMS=linux/s390x")
+			make.Dir = ".."
+			printed, err := make.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v: %s", err, printed)
+			}
+			got := strings.ReplaceAll(strings.TrimSpace(string(printed)), "--build-arg VERSION=v1 --build-arg COMMIT=abc", "…")
+			if diff := cmp.Diff(want, strings.Split(got, "\n")); diff != "" {
+				t.Errorf("commands (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

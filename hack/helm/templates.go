@@ -6,6 +6,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -50,6 +51,19 @@ func questions() [questionCount]question {
 		}},
 		{".Values.agents", []answer{{"Read", nil, nil}, {"Repair", nil, []string{"agent-repair"}}}},
 		{".Values.enactment", []answer{{"Disabled", nil, nil}, {"Enabled", nil, []string{"enactment"}}}},
+	}
+}
+
+// addition is what an answer to a question of its own adds beside all others: the objects of a folder that no overlay changes.
+type addition struct {
+	value, answer, folder string
+}
+
+// additions are those of all templates. What has no addition, such as the answer "Disabled", adds nothing.
+func additions() []addition {
+	return []addition{
+		{".Values.dashboard", "Console", "dashboard"},
+		{".Values.dashboard", "Grafana", "dashboard-grafana"},
 	}
 }
 
@@ -111,13 +125,39 @@ func generate(source string) (map[string]string, error) {
 	}
 	templates := map[string]string{}
 	for _, one := range objects {
-		name := strings.ToLower(one.kind) + ".yaml"
-		if templates[name] == "" {
-			templates[name] = "# Generated from config/ by hack/helm.\n"
+		add(templates, one.kind, one.template())
+	}
+	for _, one := range additions() {
+		if err := one.collect(source, templates); err != nil {
+			return nil, err
 		}
-		templates[name] += one.template()
 	}
 	return templates, nil
+}
+
+// add puts an object to the others of its kind.
+func add(templates map[string]string, kind, text string) {
+	name := strings.ToLower(kind) + ".yaml"
+	if templates[name] == "" {
+		templates[name] = "# Generated from config/ by hack/helm.\n"
+	}
+	templates[name] += text
+}
+
+// collect builds the folder of an addition.
+func (a addition) collect(source string, templates map[string]string) error {
+	built, err := kustomization.Build(filepath.Join(source, a.folder))
+	if err != nil {
+		return err
+	}
+	for _, one := range built {
+		text, err := spell(one)
+		if err != nil {
+			return fmt.Errorf("writing %s %s: %w", one.GetKind(), one.GetName(), err)
+		}
+		add(templates, one.GetKind(), fmt.Sprintf("{{- if eq %s %q }}\n---\n%s{{- end }}\n", a.value, a.answer, text))
+	}
+	return nil
 }
 
 // collect builds all overlays.

@@ -217,6 +217,7 @@ func cosignJudges(t *testing.T, program, folder string) {
 		t.Logf("cosign %s: %v\n%s", strings.Join(arguments, " "), err, text)
 		return err
 	}
+	expectBlob(t, asked, private, public, another)
 	for _, one := range recipes() {
 		reference, index, err := readArchive(filepath.Join(folder, one.prefix+"image.tar"), t.TempDir())
 		must(t, err)
@@ -237,6 +238,23 @@ func cosignJudges(t *testing.T, program, folder string) {
 			t.Errorf("another key verifies %s", image)
 		}
 		expectNotMoved(t, asked, public, address+"/"+one.name, reference.TagStr())
+	}
+}
+
+// expectBlob has cosign verify the signature of a file, as that of a release's checksums, and that of no other key.
+func expectBlob(t *testing.T, asked func(...string) error, private, public, another string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "SHA256SUMS")
+	must(t, os.WriteFile(file, []byte("sums\n"), 0o600))
+	must(t, sign(t.Context(), options{key: private, signFiles: file}))
+	verified := func(key string) error {
+		return asked("verify-blob", "--key", key, "--insecure-ignore-tlog", "--signature", file+".sig", file)
+	}
+	if verified(public) != nil {
+		t.Error("the signature of a file is refused")
+	}
+	if verified(another) == nil {
+		t.Error("another key verifies a file")
 	}
 }
 

@@ -72,20 +72,29 @@ func buildTraffic(t *testing.T, s source, into string) (digest string, files []s
 	return sum.String(), files, built.materials
 }
 
-// TestTrafficImage builds the image of measurements twice, with the C program compiled each time, and has its own C library run the program.
-func TestTrafficImage(t *testing.T) {
+// debianLibrary is Debian's package with the C library for this machine's architecture.
+func debianLibrary(t *testing.T, s source) (archive string) {
+	t.Helper()
 	if _, err := exec.LookPath("apt-get"); err != nil {
 		t.Skip("packages of Debian are got on a Debian only")
 	}
 	on, err := targetOf(runtime.GOARCH)
 	must(t, err)
-	s := newTrafficSource(t)
 	kept, err := output(t.Context(), s.folder, nil, "hack/debian-package.sh", library, libraryVersion, runtime.GOARCH, on.librarySum)
 	if err != nil && strings.Contains(err.Error(), "the mirrors have no "+library) {
 		// Debian has mended the library. Who makes a release must follow, and is told so; no other change has to wait for it.
 		t.Skip(err)
 	}
 	must(t, err)
+	return kept
+}
+
+// TestTrafficImage builds the image of measurements twice, with the C program compiled each time, and has its own C library run the program.
+func TestTrafficImage(t *testing.T) {
+	on, err := targetOf(runtime.GOARCH)
+	must(t, err)
+	s := newTrafficSource(t)
+	kept := debianLibrary(t, s)
 	root := t.TempDir()
 	digest, files, materials := buildTraffic(t, s, root)
 	for _, want := range []string{

@@ -50,10 +50,25 @@ func TestMain(m *testing.M) {
 		if len(args) > 1 && args[0] == "run" && args[1] == "./cmd/kubectl-lowlatency" {
 			os.Exit(plugin(args[2:]))
 		}
+		if len(args) == 2 && args[0] == "install" {
+			os.Exit(installed(args[1]))
+		}
 		fmt.Fprintln(os.Stderr, syscall.Exec(os.Getenv("REAL_GO"), append([]string{"go"}, args...), os.Environ()))
 		os.Exit(2)
 	}
 	os.Exit(m.Run())
+}
+
+// installed has what "go install PACKAGE@VERSION" would need a released version for: the package is to be one of this module, whose program
+// is on the PATH already.
+func installed(what string) int {
+	module := "github.com/lowlatency-dev/lowlatency-operator/"
+	name, version, _ := strings.Cut(what, "@")
+	if name != module+"cmd/kubectl-lowlatency" || version == "" {
+		fmt.Fprintf(os.Stderr, "go install %s: no program of this repository with a version\n", what)
+		return 1
+	}
+	return 0
 }
 
 func plugin(args []string) int {
@@ -64,6 +79,8 @@ func plugin(args []string) int {
 type world struct {
 	dir string
 	env []string
+	// instead are what every command here has something else for, in pairs.
+	instead []string
 }
 
 // newWorld makes the folder, and the programs that the commands call.
@@ -170,13 +187,7 @@ func (w *world) files(t *testing.T) {
 func (w *world) hosts(t *testing.T) {
 	t.Helper()
 	for _, file := range []string{"a.tar.gz", "b.tar.gz", "node.tar.gz", "snapshots/worker-1.tar.gz", "snapshots/worker-2.tar.gz", "snapshots/a.tar.gz", "snapshots/b.tar.gz"} {
-		machine := hosttree.Xeon().Small()
-		machine.Hostname = strings.TrimSuffix(filepath.Base(file), ".tar.gz")
-		dir := t.TempDir()
-		if err := machine.Write(dir); err != nil {
-			t.Fatal(err)
-		}
-		w.snapshot(t, dir, file)
+		w.untuned(t, file)
 	}
 	for name, harm := range harms() {
 		machine := hosttree.Xeon().Small()
@@ -193,6 +204,18 @@ func (w *world) hosts(t *testing.T) {
 		}
 		w.snapshot(t, tuned.Dir, name+".tar.gz")
 	}
+}
+
+// untuned makes the snapshot of an untuned server with the name of its file.
+func (w *world) untuned(t *testing.T, file string) {
+	t.Helper()
+	machine := hosttree.Xeon().Small()
+	machine.Hostname = strings.TrimSuffix(filepath.Base(file), ".tar.gz")
+	dir := t.TempDir()
+	if err := machine.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	w.snapshot(t, dir, file)
 }
 
 // harms are what has happened to hosts that were tuned, by the name of their snapshot.
@@ -255,11 +278,17 @@ func (w *world) commit(t *testing.T) {
 	w.write(t, "profiles/trading.yaml", []byte(current), 0o644)
 }
 
+// textOf is a command with what a reader would put into it.
+func (w *world) textOf(c *command) string {
+	r, _ := ruleOf(c)
+	return strings.NewReplacer(slices.Concat(r.instead, w.instead, []string{"NODE", "worker-1", "POOL", "x2-onload"})...).Replace(c.text)
+}
+
 // run runs a command in the world, as its rule says, and returns what it printed on both outputs.
 func (w *world) run(t *testing.T, c *command) string {
 	t.Helper()
 	r, _ := ruleOf(c)
-	text := strings.NewReplacer(append(slices.Clone(r.instead), "NODE", "worker-1", "POOL", "x2-onload")...).Replace(c.text)
+	text := w.textOf(c)
 	shell := exec.CommandContext(t.Context(), "bash", "-c", "set -euo pipefail\n"+text)
 	shell.Dir, shell.Env = w.dir, w.env
 	out, err := shell.CombinedOutput()

@@ -130,23 +130,26 @@ func TestTemplatesAreWhatKustomizeBuilds(t *testing.T) {
 	for _, tc := range []struct {
 		folder, component string
 		values            map[string]any
+		beside            []string
 	}{
-		{"default", "enactment", map[string]any{"platform": "Kubernetes", "monitoring": "Disabled", "enactment": "Enabled"}},
-		{"openshift", "", nil},
-		{"openshift-repair", "", map[string]any{"agents": "Repair"}},
-		{"default", "", map[string]any{"platform": "Kubernetes", "monitoring": "Disabled"}},
-		{"repair", "", map[string]any{"platform": "Kubernetes", "monitoring": "Disabled", "agents": "Repair"}},
-		{"default", "prometheus", map[string]any{"platform": "Kubernetes"}},
-		{"default", "prometheus-cert-manager", map[string]any{"platform": "Kubernetes", "monitoring": "CertManager"}},
-		{"repair", "prometheus-unverified", map[string]any{"platform": "Kubernetes", "monitoring": "Unverified", "agents": "Repair"}},
+		{"default", "enactment", map[string]any{"platform": "Kubernetes", "monitoring": "Disabled", "enactment": "Enabled"}, nil},
+		{"openshift", "", nil, nil},
+		{"openshift-repair", "", map[string]any{"agents": "Repair"}, nil},
+		{"default", "", map[string]any{"platform": "Kubernetes", "monitoring": "Disabled"}, nil},
+		{"repair", "", map[string]any{"platform": "Kubernetes", "monitoring": "Disabled", "agents": "Repair"}, nil},
+		{"default", "prometheus", map[string]any{"platform": "Kubernetes"}, nil},
+		{"default", "prometheus-cert-manager", map[string]any{"platform": "Kubernetes", "monitoring": "CertManager"}, nil},
+		{"repair", "prometheus-unverified", map[string]any{"platform": "Kubernetes", "monitoring": "Unverified", "agents": "Repair"}, nil},
+		{"openshift", "", map[string]any{"dashboard": "Console"}, []string{"dashboard"}},
+		{"default", "", map[string]any{"platform": "Kubernetes", "monitoring": "Disabled", "dashboard": "Grafana"}, []string{"dashboard-grafana"}},
 	} {
-		t.Run(tc.folder+" "+tc.component, func(t *testing.T) {
+		t.Run(strings.Join(append([]string{tc.folder, tc.component}, tc.beside...), " "), func(t *testing.T) {
 			got, err := render(t, "default", tc.values)
 			if err != nil {
 				t.Fatal(err)
 			}
 			want, err := kustomization.BuildOverlay(configFolder, kustomization.Overlay{
-				Resources: []string{tc.folder}, Components: components(tc.component),
+				Resources: append([]string{tc.folder}, tc.beside...), Components: components(tc.component),
 				Images: []kustomization.Image{{Name: "controller", NewName: strings.Split(image, ":")[0], NewTag: strings.Split(image, ":")[1]}},
 			})
 			if err != nil {
@@ -209,6 +212,48 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// TestDashboard: the ConfigMap has the dashboard byte for byte, although its legends are written as Helm's templates are; where and with
+// which label says who reads it. It is nobody's unless it is asked for.
+func TestDashboard(t *testing.T) {
+	source, err := os.ReadFile(filepath.Join(configFolder, "dashboard", "lowlatency.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(source), "{{") {
+		t.Fatal("the dashboard has no legend with braces: what this test is for is gone")
+	}
+	for value, want := range map[string][]string{
+		"Disabled": nil,
+		"Console":  {"openshift-config-managed", "console.openshift.io/dashboard", "true"},
+		"Grafana":  {"here", "grafana_dashboard", "1"},
+	} {
+		t.Run(value, func(t *testing.T) {
+			objects, err := render(t, "default", map[string]any{"dashboard": value, "namespaces": map[string]any{"operator": "here"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, object := range objects {
+				if object.GetKind() != "ConfigMap" || object.GetName() != "lowlatency-dashboard" {
+					continue
+				}
+				labels := object.GetLabels()
+				delete(labels, "app.kubernetes.io/name")
+				got = append(got, object.GetNamespace())
+				for name, value := range labels {
+					got = append(got, name, value)
+				}
+				if text, _, _ := unstructured.NestedString(object.Object, "data", "lowlatency.json"); text != string(source) {
+					t.Errorf("the dashboard (-config +chart):\n%s", cmp.Diff(string(source), text))
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("namespace and label (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestBadValuesAreRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		values map[string]any
@@ -221,6 +266,8 @@ func TestBadValuesAreRefused(t *testing.T) {
 		"a namespace that is none":    {map[string]any{"namespaces": map[string]any{"operator": "A b"}}, "operator"},
 		"an enactment that is none":   {map[string]any{"enactment": "true"}, "enactment"},
 		"ordinary hosts on OpenShift": {map[string]any{"enactment": "Enabled"}, "machine-config operator"},
+		"a dashboard for nobody":      {map[string]any{"dashboard": "Enabled"}, "dashboard"},
+		"a console on Kubernetes":     {map[string]any{"platform": "Kubernetes", "dashboard": "Console"}, "part of OpenShift"},
 		"one namespace for both":      {map[string]any{"namespaces": map[string]any{"operator": "one", "agents": "one"}}, "are the same"},
 	} {
 		t.Run(name, func(t *testing.T) {

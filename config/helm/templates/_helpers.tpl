@@ -11,6 +11,9 @@
 {{- if and (eq .Values.platform "OpenShift") (eq .Values.enactment "Enabled") -}}
 {{- fail "enactment is Enabled and platform is OpenShift: nodes of OpenShift are changed by its machine-config operator; set platform to Kubernetes for ordinary hosts" -}}
 {{- end -}}
+{{- if and (eq .Values.platform "Kubernetes") (eq .Values.dashboard "Console") -}}
+{{- fail "dashboard is Console and platform is Kubernetes: the console is a part of OpenShift; set dashboard to Grafana, or to Disabled" -}}
+{{- end -}}
 {{- if .Values.image.digest -}}
 {{ .Values.image.repository }}@{{ .Values.image.digest }}
 {{- else -}}

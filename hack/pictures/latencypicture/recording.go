@@ -100,7 +100,7 @@ func replaceStacks(comparison *v1alpha1.StackComparison) {
 		if side.Path == v1alpha1.LatencyPathAccelerated {
 			side.Name = StandIn
 		}
-		for _, end := range []*v1alpha1.TestEnd{&side.Client.TestEnd, &side.Server} {
+		for _, end := range []*v1alpha1.TestEnd{&side.Client.TestEnd, &side.Server.TestEnd} {
 			end.BypassNICPool, end.Address = StandIn, ""
 		}
 	}
