@@ -146,7 +146,7 @@ func newStacks(t *testing.T, variables []string) *cluster {
 		spec.Budget = &v1alpha1.LatencyBudget{Ratios: []v1alpha1.LatencyRatioBound{{Percentile: v1alpha1.P50, MaximumPartsPerThousand: 900}}}
 		spec.StackComparison = &v1alpha1.StackComparison{Base: "kernel", Sides: []v1alpha1.StackSide{
 			{Name: "kernel", Path: v1alpha1.LatencyPathKernel, Client: v1alpha1.StackClient{TestEnd: kernel}, Server: v1alpha1.StackServer{TestEnd: kernel}},
-			{Name: "standin", Path: v1alpha1.LatencyPathAccelerated, Client: v1alpha1.StackClient{TestEnd: pool}, Server: pool},
+			{Name: "standin", Path: v1alpha1.LatencyPathAccelerated, Client: v1alpha1.StackClient{TestEnd: pool}, Server: v1alpha1.StackServer{TestEnd: pool}},
 		}}
 	})
 	pool := &v1alpha1.BypassNICPool{ObjectMeta: metav1.ObjectMeta{Name: "standin"}}
