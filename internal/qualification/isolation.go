@@ -192,16 +192,24 @@ func checkIsolation(i *v1alpha1.LatencyIsolation) error {
 
 // checkCounted wants a reason and nothing else of what is Unknown, and of what was counted a CPU exactly when there is an amount.
 func checkCounted(what, unknown string, state v1alpha1.CountedState, cpu *int32, amount, over int64) error {
-	switch {
-	case state == v1alpha1.StateUnknown && (cpu != nil || amount != 0 || over != 0),
-		state == v1alpha1.StateCounted && (unknown != "" || (cpu != nil) != (amount > 0) || over <= 0),
-		amount < 0 || amount > v1alpha1.MaxGeneration || over < 0 || over > v1alpha1.MaxGeneration,
-		cpu != nil && (*cpu < 0 || *cpu > v1alpha1.MaxCPUNumber):
-		return fmt.Errorf("the %s of the record contradict themselves", what)
-	case state == v1alpha1.StateUnknown:
+	contradiction := fmt.Errorf("the %s of the record contradict themselves", what)
+	if !isAmount(amount) || !isAmount(over) || (cpu != nil && (*cpu < 0 || *cpu > v1alpha1.MaxCPUNumber)) {
+		return contradiction
+	}
+	switch state {
+	case v1alpha1.StateUnknown:
+		if cpu != nil || amount != 0 || over != 0 {
+			return contradiction
+		}
 		return checkWord("why the "+what+" are not known", unknown, v1alpha1.MaxUnknownReasonLength)
-	case state != v1alpha1.StateCounted:
+	case v1alpha1.StateCounted:
+		if unknown != "" || (cpu != nil) != (amount > 0) || over == 0 {
+			return contradiction
+		}
+		return nil
+	default:
 		return fmt.Errorf("the record has a state of the %s that is not known", what)
 	}
-	return nil
 }
+
+func isAmount(n int64) bool { return n >= 0 && n <= v1alpha1.MaxGeneration }

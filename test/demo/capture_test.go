@@ -210,22 +210,7 @@ func (r *recording) judge(t *testing.T) {
 	t.Helper()
 	columns, _ := r.screen.Size()
 	text := strings.ReplaceAll(r.written.String(), "\r", "")
-	lines := strings.Count(text, "\n")
-	for _, back := range regexp.MustCompile(`\x1b\[(\d+)A`).FindAllStringSubmatch(text, -1) {
-		rows, err := strconv.Atoi(back[1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines -= rows
-	}
-	if lines > mostLines {
-		t.Errorf("the story takes %d lines of the scrollback", lines)
-	}
-	for line := range strings.SplitSeq(regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`).ReplaceAllString(text, ""), "\n") {
-		if width := len([]rune(line)); width > columns {
-			t.Errorf("a line has %d columns: %q", width, line)
-		}
-	}
+	lines := r.judgeSize(t, text, columns)
 	begin, _, _ := strings.Cut(text, "── 1. ")
 	for _, command := range []string{"go build", "go run", "TMPDIR", "hack/"} {
 		if strings.Contains(begin, command) {
@@ -243,6 +228,28 @@ func (r *recording) judge(t *testing.T) {
 		t.Errorf("%d tables of nodes are shown, and there are %d acts with one", tables, r.story.tables)
 	}
 	t.Logf("%d lines of story, %d whole tables on %d screens", lines, tables, strings.Count(r.screens.String(), strings.Repeat("=", 80)))
+}
+
+// judgeSize returns how many lines of the scrollback a text takes, which may be neither too many nor wider than the screen.
+func (r *recording) judgeSize(t *testing.T, text string, columns int) int {
+	t.Helper()
+	lines := strings.Count(text, "\n")
+	for _, back := range regexp.MustCompile(`\x1b\[(\d+)A`).FindAllStringSubmatch(text, -1) {
+		rows, err := strconv.Atoi(back[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines -= rows
+	}
+	if lines > mostLines {
+		t.Errorf("the story takes %d lines of the scrollback", lines)
+	}
+	for line := range strings.SplitSeq(regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`).ReplaceAllString(text, ""), "\n") {
+		if width := len([]rune(line)); width > columns {
+			t.Errorf("a line has %d columns: %q", width, line)
+		}
+	}
+	return lines
 }
 
 // comparePicture fails when the picture of the documents shows something else than the demo does now, but for how long it took.

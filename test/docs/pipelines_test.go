@@ -105,16 +105,7 @@ func TestPipelineOfGitHub(t *testing.T) {
 			r := newRequest(t, origin, c)
 			output, summary := filepath.Join(r.tools, "output"), filepath.Join(r.tools, "summary")
 			r.env = append(r.env, "GITHUB_BASE_REF=main", "GITHUB_OUTPUT="+output, "GITHUB_STEP_SUMMARY="+summary, "NUMBER=17", "GH_TOKEN=secret")
-			failed := false
-			for _, step := range w.Jobs["plan"].Steps {
-				if step.Run == "" || !r.isWanted(t, step.If, output, failed) {
-					continue
-				}
-				// GitHub's runner starts "bash -e FILE" for a step without a shell.
-				if code := r.bash(t, "set -e\n"+step.Run); code != 0 {
-					failed = true
-				}
-			}
+			failed := r.runGitHub(t, w, output)
 			if wanted := c.exit != 0 && c.exit != 4; failed != wanted {
 				t.Errorf("the job has failed: %v, want %v\n%s", failed, wanted, r.said)
 			}
@@ -124,6 +115,22 @@ func TestPipelineOfGitHub(t *testing.T) {
 			}
 		})
 	}
+}
+
+// runGitHub runs the steps of the job, and reports whether one has failed.
+func (r *request) runGitHub(t *testing.T, w workflow, output string) bool {
+	t.Helper()
+	failed := false
+	for _, step := range w.Jobs["plan"].Steps {
+		if step.Run == "" || !r.isWanted(t, step.If, output, failed) {
+			continue
+		}
+		// GitHub's runner starts "bash -e FILE" for a step without a shell.
+		if code := r.bash(t, "set -e\n"+step.Run); code != 0 {
+			failed = true
+		}
+	}
+	return failed
 }
 
 // TestPipelineOfGitLab runs the script of GitLab's job as its runner does, in a clone with a change.

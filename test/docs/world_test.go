@@ -41,22 +41,32 @@ func TestMain(m *testing.M) {
 	case "kubectl-lowlatency":
 		os.Exit(plugin(args))
 	case "kubectl":
-		if len(args) > 0 && args[0] == "lowlatency" {
-			os.Exit(plugin(args[1:]))
-		}
-		fmt.Fprintln(os.Stderr, "this command needs a cluster: give it the need clusters in rules_test.go")
-		os.Exit(2)
+		os.Exit(kubectl(args))
 	case "go":
-		if len(args) > 1 && args[0] == "run" && args[1] == "./cmd/kubectl-lowlatency" {
-			os.Exit(plugin(args[2:]))
-		}
-		if len(args) == 2 && args[0] == "install" {
-			os.Exit(installed(args[1]))
-		}
-		fmt.Fprintln(os.Stderr, syscall.Exec(os.Getenv("REAL_GO"), append([]string{"go"}, args...), os.Environ()))
-		os.Exit(2)
+		os.Exit(goTool(args))
 	}
 	os.Exit(m.Run())
+}
+
+// kubectl is what has a plugin and no cluster.
+func kubectl(args []string) int {
+	if len(args) > 0 && args[0] == "lowlatency" {
+		return plugin(args[1:])
+	}
+	fmt.Fprintln(os.Stderr, "this command needs a cluster: give it the need clusters in rules_test.go")
+	return 2
+}
+
+// goTool becomes the real one, but for what is built already.
+func goTool(args []string) int {
+	if len(args) > 1 && args[0] == "run" && args[1] == "./cmd/kubectl-lowlatency" {
+		return plugin(args[2:])
+	}
+	if len(args) == 2 && args[0] == "install" {
+		return installed(args[1])
+	}
+	fmt.Fprintln(os.Stderr, syscall.Exec(os.Getenv("REAL_GO"), append([]string{"go"}, args...), os.Environ()))
+	return 2
 }
 
 // installed has what "go install PACKAGE@VERSION" would need a released version for: the package is to be one of this module, whose program

@@ -130,7 +130,7 @@ func (p *FramesOfPool) Frames(variable func(name string) string) (*Frames, error
 func InterfacesOfPool(pool string, variable func(name string) string) ([]string, error) {
 	name := bypass.SocketVariablesOf(pool).Queues
 	var found []string
-	for _, text := range strings.Fields(variable(name)) {
+	for text := range strings.FieldsSeq(variable(name)) {
 		queue, err := bypass.ParseSocketQueue(text)
 		if err != nil {
 			return nil, fmt.Errorf("variable %s: %w", name, err)

@@ -135,7 +135,7 @@ func TestRancher(t *testing.T) {
 
 // toldBy are the messages of what was found, and whether nothing is written because of it.
 func toldBy(written Writing) (told string, isRefused bool) {
-	var messages []string
+	messages := make([]string, 0, len(written.Findings))
 	for _, f := range written.Findings {
 		messages = append(messages, f.Message)
 		isRefused = isRefused || f.Severity == v1alpha1.SeverityCritical
