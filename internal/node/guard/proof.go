@@ -69,6 +69,9 @@ func (g *Guard) foreign() ([]string, error) {
 func (g *Guard) changedByOthers(inForce *enactment) ([]string, error) {
 	var differences []string
 	for _, c := range inForce.changes {
+		if c.Role != journal.Ours && c.Role != journal.Derived {
+			continue
+		}
 		now, err := g.disk.Read(c.Path)
 		if err != nil {
 			return nil, err

@@ -175,7 +175,13 @@ func (w *world) step() {
 }
 
 // Read returns what is at a path.
-func (w *world) Read(name string) (hostfile.State, error) { return w.seen[name], nil }
+// Read fails for values of the kernel, as the disk does for many of them: /sys/bus is full of links, which it does not follow.
+func (w *world) Read(name string) (hostfile.State, error) {
+	if _, isValue := w.live[name]; isValue {
+		return hostfile.State{}, fmt.Errorf("opening %s: %w", name, unix.ENOTDIR)
+	}
+	return w.seen[name], nil
+}
 
 func (w *world) do(folder string, apply func(map[string]hostfile.State)) error {
 	w.step()
