@@ -168,16 +168,11 @@ func checkIsolation(i *v1alpha1.LatencyIsolation) error {
 		return nil
 	}
 	q, s := &i.RunQueue, &i.IdleStates
-	for _, one := range []struct {
-		what, unknown string
-		state         v1alpha1.CountedState
-		cpu           *int32
-		amount, over  int64
-	}{
+	for _, one := range []total{
 		{"run queue", q.UnknownReason, q.State, q.CPU, q.WaitedNanoseconds, q.CountedNanoseconds},
 		{"idle states", s.UnknownReason, s.State, s.CPU, s.Entries, s.CountedNanoseconds},
 	} {
-		if err := checkCounted(one.what, one.unknown, one.state, one.cpu, one.amount, one.over); err != nil {
+		if err := one.check(); err != nil {
 			return err
 		}
 	}
@@ -190,26 +185,38 @@ func checkIsolation(i *v1alpha1.LatencyIsolation) error {
 	return nil
 }
 
-// checkCounted wants a reason and nothing else of what is Unknown, and of what was counted a CPU exactly when there is an amount.
-func checkCounted(what, unknown string, state v1alpha1.CountedState, cpu *int32, amount, over int64) error {
-	contradiction := fmt.Errorf("the %s of the record contradict themselves", what)
-	if !isAmount(amount) || !isAmount(over) || (cpu != nil && (*cpu < 0 || *cpu > v1alpha1.MaxCPUNumber)) {
+// total is an amount of something that a CPU had over so many nanoseconds, or why that is not known.
+type total struct {
+	what, unknown string
+	state         v1alpha1.CountedState
+	cpu           *int32
+	amount, over  int64
+}
+
+// check wants a reason and nothing else of what is Unknown, and of what was counted a CPU exactly when there is an amount.
+func (t total) check() error {
+	contradiction := fmt.Errorf("the %s of the record contradict themselves", t.what)
+	if !t.isPossible() {
 		return contradiction
 	}
-	switch state {
+	switch t.state {
 	case v1alpha1.StateUnknown:
-		if cpu != nil || amount != 0 || over != 0 {
+		if t.cpu != nil || t.amount != 0 || t.over != 0 {
 			return contradiction
 		}
-		return checkWord("why the "+what+" are not known", unknown, v1alpha1.MaxUnknownReasonLength)
+		return checkWord("why the "+t.what+" are not known", t.unknown, v1alpha1.MaxUnknownReasonLength)
 	case v1alpha1.StateCounted:
-		if unknown != "" || (cpu != nil) != (amount > 0) || over == 0 {
+		if t.unknown != "" || (t.cpu != nil) != (t.amount > 0) || t.over == 0 {
 			return contradiction
 		}
 		return nil
 	default:
-		return fmt.Errorf("the record has a state of the %s that is not known", what)
+		return fmt.Errorf("the record has a state of the %s that is not known", t.what)
 	}
 }
 
+func (t total) isPossible() bool { return isAmount(t.amount) && isAmount(t.over) && isCPU(t.cpu) }
+
 func isAmount(n int64) bool { return n >= 0 && n <= v1alpha1.MaxGeneration }
+
+func isCPU(n *int32) bool { return n == nil || (*n >= 0 && *n <= v1alpha1.MaxCPUNumber) }
