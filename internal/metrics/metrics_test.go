@@ -417,8 +417,11 @@ This file is written by ` + "`go test ./internal/metrics -update`" + `.
 measured (of the 20 nodes with the longest interruption or latency, or the lowest rate that a load search found, and how they stand to the
 run before), NUMA alignment, and NICs with their versions and hugepages.
 
-- On OpenShift, ` + "`kubectl apply -k config/dashboard`" + ` puts it into the console, below Observe, Dashboards.
-- In Grafana, import the file. It is in the schema that the console reads, whose panels Grafana converts when it loads them. It has not
+- On OpenShift, ` + "`kubectl apply -k config/dashboard`" + ` puts it into the console, below Observe, Dashboards; the chart does so with
+  ` + "`dashboard=Console`" + `.
+- Grafana with the sidecar of its Helm chart, such as that of kube-prometheus-stack, takes it from the ConfigMap of
+  ` + "`kubectl apply -k config/dashboard-grafana`" + `, or of the chart with ` + "`dashboard=Grafana`" + `; elsewhere, import the file. It is in the schema
+  that the console reads, whose panels Grafana converts when it loads them. It has not
   been looked at in a running Grafana yet; its queries are compared with the metrics above by a test, and ` + "`make dashboard`" + ` lets the engine of
   Prometheus answer each of them from what the operator of the demo exposes; only the panel of containers with NICs has nothing to show
   there, as no pod of the demo takes a NIC.

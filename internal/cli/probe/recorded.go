@@ -40,17 +40,18 @@ func recordedCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "recorded --duration TIME RATE=FILE...",
 		Short: "Judge runs that TRex or testpmd has recorded, by the rule of probe load",
-		Long: `Judge runs of another generator, each at one rate in messages a second and recorded in a file, by the rule of probe load:
-its loss and its latencies are within the limits, the latency has not grown too much over that of the lowest rate, and the
-generator reached its rate. The answer is an interval, the highest rate below the first that did not pass, and that one. It
-is confirmed by a run of it that took as long as --confirm. Nothing is measured.
+		Long: `Judge runs of another generator, each at one rate in messages a second and recorded in a file, by the rule of probe
+load: its loss and its latencies are within the limits, the latency has not grown too much over that of the lowest
+rate, and the generator reached its rate. The answer is an interval, the highest rate below the first that did not
+pass, and that one. It is confirmed by a run of it that took as long as --confirm. Nothing is measured.
 
-trex: JSON of {"server": client.get_server_version(), "stats": client.get_stats()} of its Python client in stateless mode, with
-statistics cleared before the run. Latencies are those of streams with STLFlowLatencyStats, in steps as wide as their first digit:
-a limit within a step cannot be judged. They count from when a message left. testpmd: what it prints at "show fwd stats all" or
-"stop", or at "show port stats all" before and after; it receives what it has sent. testpmd-forwarder: the same of one that
-passes on what another program sends. testpmd takes no latencies, so that loss alone is judged. Start it with -v, which prints
-its version.`,
+trex: JSON of {"server": client.get_server_version(), "stats": client.get_stats()} of its Python client in stateless
+mode, with statistics cleared before the run. Latencies are those of streams with STLFlowLatencyStats, in steps as
+wide as their first digit: a limit within a step cannot be judged. They count from when a message left.
+
+testpmd: what it prints at "show fwd stats all" or "stop", or at "show port stats all" before and after; it receives
+what it has sent. testpmd-forwarder: the same of one that passes on what another program sends. testpmd takes no
+latencies, so that loss alone is judged. Start it with -v, which prints its version.`,
 		Example: "  kubectl lowlatency probe recorded --duration 30s --limit 99=100us 100000=slow.json 200000=fast.json\n" +
 			"  kubectl lowlatency probe recorded --generator testpmd-forwarder --duration 60s 1000000=stopped.txt",
 		Args: func(_ *cobra.Command, args []string) error {
