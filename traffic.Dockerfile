@@ -1,8 +1,8 @@
 # The image that measures over the network: the command line, the C program that sends and answers messages, and Debian's C library below
 # it, in whose place a network stack such as Onload takes over. make traffic-image ships the same files without an engine.
 ARG BUILDER_IMAGE=golang:1.26.5@sha256:3aff6657219a4d9c14e27fb1d8976c49c29fddb70ba835014f477e1c70636647
-# Debian 12, so that the program needs no newer C library than that below it. Nothing of it is in the image; name yours by its digest.
-ARG DEBIAN_IMAGE=debian:12-slim
+# Debian 12, so that the program needs no newer C library than that below it. Nothing of it is in the image.
+ARG DEBIAN_IMAGE=debian:12-slim@sha256:88200866dfff7ea7f5cbcb6ec7c8a701889efe6fe859fe64d6990e4b07ea4171
 
 FROM --platform=$BUILDPLATFORM ${BUILDER_IMAGE} AS builder
 ARG TARGETOS=linux
