@@ -33,8 +33,9 @@ const (
 	longest = 5 * time.Second
 	// busyTries is how often a machine may be too busy to be measured, after which it is measured again at once.
 	busyTries = 8
-	// neighbour is how long the neighbour keeps the CPUs for itself each time, and pause is how long it lets them go in between.
-	neighbour, pause = 8 * time.Second, 4 * time.Second
+	// neighbour is how long the neighbour keeps the CPUs for itself each time, of which an emulated one needs seconds to start, and pause is how
+	// long it lets them go in between.
+	neighbour, pause = 15 * time.Second, 5 * time.Second
 )
 
 // measurements shows LatencyTests on the real kubelet.
