@@ -44,6 +44,7 @@ func questions() [questionCount]question {
 	return [...]question{
 		{".Values.platform", []answer{
 			{"OpenShift", []string{"scc"}, []string{"agent-openshift"}}, {"Kubernetes", nil, nil},
+			{"K3s", nil, []string{"agent-k3s"}}, {"RKE2", nil, []string{"agent-rke2"}},
 		}},
 		{".Values.monitoring", []answer{
 			{"Enabled", nil, []string{"prometheus"}}, {"CertManager", nil, []string{"prometheus-cert-manager"}},

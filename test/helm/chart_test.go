@@ -141,6 +141,8 @@ func TestTemplatesAreWhatKustomizeBuilds(t *testing.T) {
 		{"default", "prometheus-cert-manager", map[string]any{"platform": "Kubernetes", "monitoring": "CertManager"}, nil},
 		{"repair", "prometheus-unverified", map[string]any{"platform": "Kubernetes", "monitoring": "Unverified", "agents": "Repair"}, nil},
 		{"openshift", "", map[string]any{"dashboard": "Console"}, []string{"dashboard"}},
+		{"default", "agent-k3s", map[string]any{"platform": "K3s", "monitoring": "Disabled"}, nil},
+		{"default", "agent-rke2", map[string]any{"platform": "RKE2", "monitoring": "Disabled"}, nil},
 		{"default", "", map[string]any{"platform": "Kubernetes", "monitoring": "Disabled", "dashboard": "Grafana"}, []string{"dashboard-grafana"}},
 	} {
 		t.Run(strings.Join(append([]string{tc.folder, tc.component}, tc.beside...), " "), func(t *testing.T) {

@@ -9,10 +9,10 @@
 {{- fail "namespaces.operator and namespaces.agents are the same: the operator needs a namespace that admits restricted pods only, and agents one that admits what mounts the host" -}}
 {{- end -}}
 {{- if and (eq .Values.platform "OpenShift") (eq .Values.enactment "Enabled") -}}
-{{- fail "enactment is Enabled and platform is OpenShift: nodes of OpenShift are changed by its machine-config operator; set platform to Kubernetes for ordinary hosts" -}}
+{{- fail "enactment is Enabled and platform is OpenShift: nodes of OpenShift are changed by its machine-config operator; set platform to Kubernetes, K3s or RKE2 for ordinary hosts" -}}
 {{- end -}}
-{{- if and (eq .Values.platform "Kubernetes") (eq .Values.dashboard "Console") -}}
-{{- fail "dashboard is Console and platform is Kubernetes: the console is a part of OpenShift; set dashboard to Grafana, or to Disabled" -}}
+{{- if and (ne .Values.platform "OpenShift") (eq .Values.dashboard "Console") -}}
+{{- fail "dashboard is Console and platform is not OpenShift: the console is a part of OpenShift; set dashboard to Grafana, or to Disabled" -}}
 {{- end -}}
 {{- if .Values.image.digest -}}
 {{ .Values.image.repository }}@{{ .Values.image.digest }}
