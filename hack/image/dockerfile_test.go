@@ -86,8 +86,9 @@ func TestDockerfileOfTraffic(t *testing.T) {
 // expectLibrary compares version and sums of the library for all architectures.
 func expectLibrary(t *testing.T, stage [][]string) {
 	t.Helper()
-	want := [][]string{{"ARG", "LIBRARY_VERSION=" + libraryVersion}}
-	for _, architecture := range []string{"amd64", "arm64"} {
+	architectures := []string{"amd64", "arm64"}
+	want := append(make([][]string, 0, 1+len(architectures)), []string{"ARG", "LIBRARY_VERSION=" + libraryVersion})
+	for _, architecture := range architectures {
 		on, err := targetOf(architecture)
 		must(t, err)
 		want = append(want, []string{"ARG", "LIBRARY_SHA256_" + strings.ToUpper(architecture) + "=" + on.librarySum})
