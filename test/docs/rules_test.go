@@ -69,6 +69,7 @@ func rules() []rule {
 		{matches: `^make (help|build-cli)|^make build-installer`, need: builds},
 		{matches: `probe jitter`, need: alone, instead: []string{"--cpus 4-7", "--cpus 0 --on-busy=measure --warm-up 100ms", "60s", "200ms", " -o json >", " --duration 200ms -o json >", " -o svg  >", " --duration 200ms -o svg >"}},
 		{matches: `probe (pingpong|rate|load)`, need: parsed, why: "needs a server on another host; the tests of internal/cli/probe run both on this one"},
+		{matches: `probe recorded`, need: parsed, why: "needs records of TRex or testpmd; the tests of internal/latency/recorded read such"},
 		{matches: `kubectl[- ]lowlatency host `, need: never, why: "changes the machine on which it runs; the tests of internal/cli run it with a played guard"},
 		{matches: `^kubectl lowlatency signing-key `, need: parsed, why: "the fleet of this test is one of OpenShift, where nothing is signed; the tests of internal/cli rotate keys beside a server"},
 		{matches: `^kubectl lowlatency test `, need: parsed, why: "needs nodes that were measured; the tests of internal/cli run each on saved tests and beside a server"},

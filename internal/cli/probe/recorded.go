@@ -38,7 +38,7 @@ func recordedCommand() *cobra.Command {
 		output:    &usage.Choice{Value: "text", Allowed: []string{"text", "json", "csv"}},
 	}
 	command := &cobra.Command{
-		Use:   "recorded --duration TIME RATE=FILE...",
+		Use:   "recorded RATE=FILE...",
 		Short: "Judge runs that TRex or testpmd has recorded, by the rule of probe load",
 		Long: `Judge runs of another generator, each at one rate in messages a second and recorded in a file, by the rule of probe
 load: its loss and its latencies are within the limits, the latency has not grown too much over that of the lowest
