@@ -89,6 +89,7 @@ func judgeMerged(p *plan.NodePlan, booted *topology.Topology, directory string) 
 	facts.Kubelet.File = host.Known("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncgroupDriver: systemd\n"+
 		"cpuManagerPolicy: static\ncpuManagerPolicyOptions: {strict-cpu-reservation: \"true\"}\nreservedSystemCPUs: \"0\"\n"+
 		"memoryManagerPolicy: Static\nreservedMemory: [{numaNode: 0, limits: {memory: 1Gi}}]\nevictionHard: {pid.available: 10%}\n", "")
+	facts.Kubelet.DropIns = host.Known([]host.KubeletDropIn(nil), "")
 	written, err := kubernetes.Write(p, facts)
 	if err != nil {
 		return fmt.Errorf("writing for a host of kubeadm: %w", err)
