@@ -15,12 +15,12 @@ table() {
 lstopo-no-graphics  hwloc-nox        test-hwloc
 ip                  iproute2         test
 openssl             openssl          test
-gcc                 gcc,libc6-dev    test judge-latency bench lab-pools lab-latency traffic-image image-twice release test-release
-/usr/include/stdio.h libc6-dev       test judge-latency bench lab-pools lab-latency traffic-image image-twice release test-release
-x86_64-linux-gnu-gcc  gcc-x86-64-linux-gnu,libc6-dev-amd64-cross  lab-pools lab-latency traffic-image image-twice release test-release
-aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu,libc6-dev-arm64-cross lab-pools lab-latency traffic-image image-twice release test-release
-dpkg-deb            dpkg             lab-pools lab-latency traffic-image image-twice release test-release
-apt-get             apt              test-must-gather lab lab-short lab-pools lab-latency lab-onload lab-enact lab-image jitter-pair traffic-image image-twice release test-release
+gcc                 gcc,libc6-dev    test judge-latency bench lab-pools lab-latency traffic-image image-twice release test-release docs-test
+/usr/include/stdio.h libc6-dev       test judge-latency bench lab-pools lab-latency traffic-image image-twice release test-release docs-test
+x86_64-linux-gnu-gcc  gcc-x86-64-linux-gnu,libc6-dev-amd64-cross  lab-pools lab-latency traffic-image image-twice release test-release docs-test
+aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu,libc6-dev-arm64-cross lab-pools lab-latency traffic-image image-twice release test-release docs-test
+dpkg-deb            dpkg             lab-pools lab-latency traffic-image image-twice release test-release docs-test
+apt-get             apt              test-must-gather lab lab-short lab-pools lab-latency lab-onload lab-enact lab-image jitter-pair traffic-image image-twice release test-release docs-test
 tc                  iproute2         judge-latency bench
 sockperf            sockperf         judge-latency bench
 qperf               qperf            judge-latency

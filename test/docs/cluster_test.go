@@ -7,9 +7,11 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 	"time"
 
+	"github.com/lowlatency-dev/lowlatency-operator/controllers"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/cluster"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
@@ -29,15 +31,61 @@ func TestCommandsOfACluster(t *testing.T) {
 	} {
 		w.run(t, &command{file: "cluster_test.go", text: text})
 	}
+	w.performanceProfile(t)
+	w.latencyTests(t)
 	if t.Failed() {
 		t.FailNow()
 	}
 	for _, stage := range []need{clusters, last} {
 		for _, c := range allCommands(t) {
 			if r, _ := ruleOf(&c); r.need == stage {
+				w.forgetTest(t, &c)
 				w.runAndCompare(t, &c)
 			}
 		}
+	}
+}
+
+const performanceProfileCRD = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: performanceprofiles.performance.openshift.io}
+spec:
+  group: performance.openshift.io
+  scope: Cluster
+  names: {plural: performanceprofiles, singular: performanceprofile, kind: PerformanceProfile, listKind: PerformanceProfileList}
+  versions:
+  - {name: v2, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`
+
+// performanceProfile gives the cluster the kind of the Node Tuning Operator, which no module has, and the object that readers import.
+func (w *world) performanceProfile(t *testing.T) {
+	t.Helper()
+	w.write(t, "performanceprofiles.yaml", []byte(performanceProfileCRD), 0o644)
+	for _, text := range []string{
+		"kubectl apply -f performanceprofiles.yaml", "kubectl wait crd/performanceprofiles.performance.openshift.io --for=condition=Established --timeout=1m",
+		"kubectl apply -f performanceprofile.yaml",
+	} {
+		w.run(t, &command{file: "cluster_test.go", text: text})
+	}
+}
+
+// latencyTests measures the nodes twice, and keeps both results in files, as readers have done who compare them.
+func (w *world) latencyTests(t *testing.T) {
+	t.Helper()
+	w.copy(t, filepath.Join(repository, "config/samples/qualification/jitter.yaml"), "test.yaml")
+	for _, text := range []string{
+		"kubectl lowlatency test run quiet-cpus --profile trading --duration 10s --repetitions 3 --maximum 10us",
+		"kubectl get latencytests -A -o yaml > before.yaml", "kubectl lowlatency test run quiet-cpus", "kubectl get latencytests -A -o yaml | tee after.yaml > tests.yaml",
+	} {
+		w.run(t, &command{file: "cluster_test.go", text: text})
+	}
+}
+
+// forgetTest removes the LatencyTest that a command is to make.
+func (w *world) forgetTest(t *testing.T, c *command) {
+	t.Helper()
+	if made := regexp.MustCompile(`lowlatency test run (\S+) --`).FindStringSubmatch(c.text); made != nil {
+		w.run(t, &command{file: "cluster_test.go", text: "kubectl delete latencytest -n " + controllers.DefaultAgentNamespace + " --ignore-not-found " + made[1]})
 	}
 }
 

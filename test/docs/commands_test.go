@@ -24,28 +24,6 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestCommandsForOtherHosts lets the command line read the words of commands that need another host.
-func TestCommandsForOtherHosts(t *testing.T) {
-	plugin := regexp.MustCompile(`(?:kubectl lowlatency|kubectl-lowlatency) (.*?)\s*(?:[>#|].*)?$`)
-	seen := 0
-	for _, c := range allCommands(t) {
-		if r, _ := ruleOf(&c); r.need != parsed {
-			continue
-		}
-		words := plugin.FindStringSubmatch(c.text)
-		if words == nil {
-			t.Errorf("%s:%d: %s is no command of the plugin", c.file, c.line, c.text)
-			continue
-		}
-		seen++
-		knownToPlugin(t, c.file, strings.Fields(words[1]))
-	}
-	const few = 10
-	if seen < few {
-		t.Errorf("read %d commands only", seen)
-	}
-}
-
 func (w *world) runAndCompare(t *testing.T, c *command) {
 	t.Helper()
 	out := w.run(t, c)

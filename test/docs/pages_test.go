@@ -202,7 +202,7 @@ func TestTheThreatModelNamesTests(t *testing.T) {
 func testSources(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
-	for _, folder := range []string{"config", "internal", "test/confinement", "hack"} {
+	for _, folder := range []string{"config", "internal", "test/confinement", "test/traffic", "hack"} {
 		err := filepath.WalkDir(filepath.Join(repository, folder), func(file string, _ os.DirEntry, err error) error {
 			if err == nil && strings.HasSuffix(file, "_test.go") {
 				content, err := os.ReadFile(file)

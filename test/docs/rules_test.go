@@ -15,18 +15,23 @@ type need int
 const (
 	// alone needs this machine only, and runs in every test.
 	alone need = iota
-	// builds compiles programs, and clusters talks to an API server with a simulated fleet: both run with -all.
+	// builds compiles programs, and clusters talks to an API server of OpenShift with a simulated fleet: these and all that follow run
+	// with -all.
 	builds
 	clusters
-	// last needs the same, and is run after everything else: it takes away what the others need.
+	// last needs the same as clusters, and is run after everything else: it takes away what the others need.
 	last
+	// pairs measures between two hosts: here, between two programs on this one.
+	pairs
+	// ordinary talks to an API server without the kinds of OpenShift, with hosts that a guard changes.
+	ordinary
+	// installs builds images, pushes them to a registry, and installs the operator on an API server that does not have it.
+	installs
 	// recorded needs the hosts of docs/worked-example.md, which belong to another project; DOCS_HOSTS names a folder from which make
 	// example-hosts takes them. make docs-test gets them from GitHub, and says so when it cannot.
 	recorded
-	// parsed is a command of the plugin that needs another host: the command line reads its words and does nothing. why says what runs it.
-	parsed
-	// never is run by no test of this package: why says what runs it, or what would have to be here.
-	never
+	// elsewhere is not run here. Each such command has a row in the table of elsewhereFile: what runs it instead, and why.
+	elsewhere
 )
 
 // rule says how commands are run.
@@ -34,7 +39,7 @@ type rule struct {
 	// matches is compared with the command's text, and in with its file, unless it is empty.
 	matches, in string
 	need        need
-	// why a command is not run, or why it may end with exits.
+	// why it may end with exits.
 	why   string
 	exits []int
 	// illustrates says why the document shows another output than the command has here.
@@ -46,21 +51,19 @@ type rule struct {
 // rules are looked through from above, and the first that matches counts. What none matches is run alone and must succeed.
 func rules() []rule {
 	return []rule{
-		{matches: `^make (demo|test|acceptance|verify|lint|test-alerts|demo-capture)\b|^bash \.ci/run`, need: never, why: ".ci/run and make acceptance are made of these"},
-		{matches: `^sudo .*make lab`, need: never, why: "a proof of its own, of minutes to hours in emulated machines: make lab, lab-short, lab-pools"},
-		{matches: `^make (scale|faults|mistakes|churn|judge-latency)\b|^go run ./test/scale|^go test ./test/mistakes`, need: never, why: "a proof of its own, of minutes to hours: make scale, faults, mistakes, churn"},
-		{matches: `^make (release|test-release|try-release)\b|^go run ./hack/release`, need: never, why: "make test-release runs all of them"},
-		{matches: `^make publish-release\b`, need: never, why: "needs a registry; make test-cosign publishes to one on this machine"},
-		{matches: `^make packages`, need: never, why: "it installs programs on this machine"},
-		{matches: `^make (traffic-)?image PUSH=|^(podman|skopeo|docker|ctr|cosign) `, need: never, why: "needs a registry or a container engine; make lab-pools builds the image and runs it in containerd"},
-		{matches: `^base64 -d SHA256SUMS`, need: never, why: "needs a signed release; the tests of hack/release verify one"},
-		{matches: `^make (deploy|undeploy|install|uninstall)\b`, need: never, why: "needs an image that a kubelet can pull; the tests of config apply the same output to a real API server"},
-		{matches: `^make must-gather`, need: never, why: "needs a container engine and an image of OpenShift; test/report runs what is in the image"},
-		{matches: `^helm `, need: never, why: "make test-helm lints the chart and installs it by Helm's own code on a real API server"},
-		{matches: `^oc |^sudo `, need: never, why: "needs a node of OpenShift or root"},
-		{matches: `port-forward|^curl .*127\.0\.0\.1|^kubectl .*(logs|exec|rollout)`, need: never, why: "needs pods that a kubelet runs: make lab-pools"},
+		{matches: `^make demo PLATFORM`, need: builds, instead: []string{"PLATFORM=kubernetes", "PLATFORM=kubernetes ONESHOT=1"}},
+		// The list of packages is made as for the test, which is then not started: all of them are run before a change lands.
+		{matches: `^make test-unit`, need: builds, instead: []string{"test-unit", "test-unit GO_TEST=echo"}},
+		{matches: `^make scale NODES=1000`, need: builds, instead: []string{"NODES=1000", "NODES=5"}},
+		{matches: `^make (demo|test|acceptance|verify|lint|test-[a-z]+|demo-capture|scale|mistakes|churn|release|try-release|publish-release|packages|must-gather)\b|^bash \.ci/run`, need: elsewhere},
+		{matches: `^sudo .*make lab|^go run \./(test/scale|hack/release)|^go test \./test/mistakes|^cosign |^base64 -d SHA256SUMS|onload_stackdump`, need: elsewhere},
+		{matches: `^oc adm must-gather|port-forward|^curl .*127\.0\.0\.1|kubectl[- ]lowlatency host |probe recorded|--frames`, need: elsewhere},
 
-		{matches: `onload_stackdump`, need: never, why: "needs a program on a Solarflare NIC; make lab-pools runs it on a kernel without one"},
+		{matches: `^make (traffic-)?image PUSH=|^make deploy |^helm install |rollout status`, need: installs},
+		{matches: `^oc get performanceprofile`, need: clusters, instead: []string{"oc get", "kubectl get", "> trading.yaml", "> imported.yaml"}},
+		{matches: `^oc debug node/`, need: alone, instead: []string{
+			"oc debug node/worker-1 -q --image=<registry>/lowlatency-traffic:<tag> -- /kubectl-lowlatency", "kubectl-lowlatency", "--root /host", "--root /", "> snapshots/", "> of-", "> ", "> of-",
+		}},
 		{matches: `^make example-hosts`, need: recorded, instead: []string{"example-hosts", "example-hosts HOSTS_FROM=$DOCS_HOSTS"}},
 		{matches: `worker1.tgz`, need: recorded, exits: []int{0, 1}, why: "what is wrong on this host is what the page is about"},
 		{matches: `topology .*sno.tgz`, need: recorded},
@@ -68,12 +71,18 @@ func rules() []rule {
 
 		{matches: `^make (help|build-cli)|^make build-installer`, need: builds},
 		{matches: `probe jitter`, need: alone, instead: []string{"--cpus 4-7", "--cpus 0 --on-busy=measure --warm-up 100ms", "60s", "200ms", " -o json >", " --duration 200ms -o json >", " -o svg  >", " --duration 200ms -o svg >"}},
-		{matches: `probe (pingpong|rate|load)`, need: parsed, why: "needs a server on another host; the tests of internal/cli/probe run both on this one"},
-		{matches: `probe recorded`, need: parsed, why: "needs records of TRex or testpmd; the tests of internal/latency/recorded read such"},
-		{matches: `kubectl[- ]lowlatency host `, need: never, why: "changes the machine on which it runs; the tests of internal/cli run it with a played guard"},
-		{matches: `^kubectl lowlatency signing-key `, need: parsed, why: "the fleet of this test is one of OpenShift, where nothing is signed; the tests of internal/cli rotate keys beside a server"},
-		{matches: `^kubectl lowlatency test `, need: parsed, why: "needs nodes that were measured; the tests of internal/cli run each on saved tests and beside a server"},
-		{matches: `^kubectl get latencytests .*; kubectl lowlatency test report`, need: never, why: "needs nodes that were measured; the tests of internal/cli report of saved tests"},
+		{matches: `probe (pingpong|rate|load) --server`, need: pairs, instead: []string{" --cpu 4", ""}},
+		{matches: `probe (pingpong|rate|load) --client`, need: pairs, exits: []int{0, 1, 2, 3}, why: "nothing on this machine is tuned, so limits may not be met, or rates not reached", instead: shortProbes()},
+		{matches: `signing-key `, need: ordinary, exits: []int{0, 1, 3}, why: "no host trusts the key yet"},
+		{
+			matches: `test run -f `, need: clusters, exits: []int{0, 1, 3}, why: "simulated figures may be beyond a limit",
+			instead: []string{"kubectl lowlatency test run -f", "kubectl delete -f test.yaml --ignore-not-found; kubectl lowlatency test run -f"},
+		},
+		{matches: `test report -f tests.yaml`, need: clusters, exits: []int{0, 1, 3}, why: "simulated figures may be beyond a limit", illustrates: "another fleet"},
+		{
+			matches: `lowlatency test |^kubectl get latencytests .*test report`, need: clusters, exits: []int{0, 1, 3}, why: "simulated figures may be beyond a limit",
+			instead: []string{"node-1", "worker-1", "node-2", "worker-2"},
+		},
 		{matches: `^make traffic`, need: builds},
 		{matches: `^install bin/`, need: builds, instead: []string{"/usr/local/bin/", "installed-"}},
 
@@ -100,6 +109,17 @@ func rules() []rule {
 	}
 }
 
+// shortProbes shorten measurements between this machine and itself.
+func shortProbes() []string {
+	return []string{
+		"/usr/bin/onload --profile=latency ", "", "10.0.0.2", "127.0.0.1", "192.0.2.50", "127.0.0.1", " --cpu 4", "", "--duration 10s", "--duration 1s",
+		"--confirm 1h", "--confirm 1s", "99=50us", "50=1s", "--at-least 200000", "--at-least 2000",
+		"probe pingpong", "probe pingpong --maximum-time 200ms --minimum-time 0 --warm-up 10ms --warm-up-messages 10",
+		"probe rate", "probe rate --warm-up 10ms --warm-up-messages 10 --quiet-time 100ms",
+		"probe load", "probe load --confirm 1s --warm-up 10ms --warm-up-messages 10 --quiet-time 100ms --sniff 200ms --search 1s --highest 20000 --granularity 0.5 --growth-percentile 50",
+	}
+}
+
 // ruleOf is the rule that counts for a command, and its place; -1 for none.
 func ruleOf(c *command) (rule, int) {
 	for i, r := range rules() {
@@ -110,25 +130,19 @@ func ruleOf(c *command) (rule, int) {
 	return rule{}, -1
 }
 
-// TestRules fails when a rule is not needed any more, or a command that is not run has no reason.
+// TestRules fails when a rule is not needed any more, or one that lets a command fail has no reason.
 func TestRules(t *testing.T) {
 	used := map[int]bool{}
 	for _, c := range allCommands(t) {
 		_, place := ruleOf(&c)
 		used[place] = true
 	}
-	targets := read(t, "Makefile")
 	for i, r := range rules() {
 		if !used[i] {
 			t.Errorf("no command matches %s: take the rule away", r.matches)
 		}
-		if (r.need == never || r.need == parsed || r.exits != nil) && r.why == "" {
+		if r.exits != nil && r.why == "" {
 			t.Errorf("%s: say why", r.matches)
-		}
-		for _, named := range regexp.MustCompile(`make ([a-z-]+)`).FindAllStringSubmatch(r.why, -1) {
-			if !strings.Contains(targets, "\n"+named[1]+":") {
-				t.Errorf("%s: the Makefile has no target %s", r.matches, named[1])
-			}
 		}
 	}
 }

@@ -31,16 +31,24 @@ const (
 	// unplugLimit bounds the guest's answer to a removed device.
 	unplugLimit = 2 * time.Minute
 	progressGap = 15 * time.Second
-	// bootTries is how often a machine is switched on that lost a timer.
+	// bootTries is how often a machine is switched on that lost a timer, or stands still.
 	bootTries = 3
+	// silenceLimit is how long a console may say nothing until the shell answers: a kernel that is told to be quiet takes up to three minutes
+	// on busy cores.
+	silenceLimit = 5 * time.Minute
 	// timerLost is what the kernel says of a processor whose timer does not come (kernel/rcu/tree_stall.h). A machine that
 	// was only starved goes on after the first time.
 	timerLost      = "Possible timer handling issue on cpu="
 	timerLostTimes = 2
 )
 
-// errTimerLost tells that an emulated processor halted and is not woken by its timer.
-var errTimerLost = errors.New("an emulated processor lost its timer")
+var (
+	// errTimerLost tells that an emulated processor halted and is not woken by its timer.
+	errTimerLost = errors.New("an emulated processor lost its timer")
+	// errSilent tells that nothing more comes. It was seen where all processors wait for each other with interrupts off, when the kernel changes
+	// its clock (stop_machine in kernel/time/timekeeping.c), so that no kernel complains.
+	errSilent = fmt.Errorf("its console has said nothing for %s", silenceLimit)
+)
 
 // Machine is a running virtual machine. Its methods are for one goroutine at a time.
 type Machine struct {
@@ -148,7 +156,7 @@ func (m *Machine) boot(ctx context.Context, boot Boot) error {
 		if err == nil {
 			err = m.waitForShell(ctx, try == bootTries)
 		}
-		if errors.Is(err, errTimerLost) {
+		if errors.Is(err, errTimerLost) || errors.Is(err, errSilent) {
 			report(m.progress, "%s: %v; switched off and on again", m.spec.Name, err)
 			m.switchOff()
 			continue
@@ -252,7 +260,7 @@ func (e emulator) start(ctx context.Context, args []string, f files) (*process, 
 }
 
 // waitForShell tries until the machine answers, QEMU ends, the time is over, or, unless it is the last try, the machine
-// has lost a timer.
+// has lost a timer or says nothing more.
 func (m *Machine) waitForShell(ctx context.Context, isLast bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, bootLimit, fmt.Errorf("no shell within %s", bootLimit))
 	defer cancel()
@@ -261,6 +269,7 @@ func (m *Machine) waitForShell(ctx context.Context, isLast bool) error {
 		report(m.progress, "%s: booting, %.0f s: %s", m.spec.Name, time.Since(start).Seconds(), m.lastConsoleLine())
 	})
 	defer stop()
+	said := &voice{since: start}
 	for {
 		client, err := m.image.dial(ctx, loopback(m.process.files.sshPort))
 		if err == nil {
@@ -273,8 +282,8 @@ func (m *Machine) waitForShell(ctx context.Context, isLast bool) error {
 			return fmt.Errorf("machine %s: QEMU ended: %w: %s", m.spec.Name, m.process.err, strings.TrimSpace(m.process.stderr.String()))
 		default:
 		}
-		if !isLast && m.timersLost() >= timerLostTimes {
-			return fmt.Errorf("machine %s did not boot: %w", m.spec.Name, errTimerLost)
+		if lost := m.standsStill(said); lost != nil && !isLast {
+			return fmt.Errorf("machine %s did not boot: %w", m.spec.Name, lost)
 		}
 		if waiting := pause(ctx, 500*time.Millisecond); waiting != nil {
 			return fmt.Errorf("machine %s did not boot: %w (%w); its console ends with\n%s", m.spec.Name, waiting, err, m.Console(15))
@@ -282,13 +291,34 @@ func (m *Machine) waitForShell(ctx context.Context, isLast bool) error {
 	}
 }
 
-// timersLost counts how often the kernel complained.
-func (m *Machine) timersLost() int {
+// voice is how much a console has said, and since when no more.
+type voice struct {
+	length int
+	since  time.Time
+}
+
+// standsStill returns why a machine that boots will not come up any more; nil when that is not known.
+func (m *Machine) standsStill(said *voice) error {
 	content, err := os.ReadFile(m.file("serial.log"))
 	if err != nil {
-		return 0
+		return nil //nolint:nilerr // What cannot be read tells nothing.
 	}
-	return bytes.Count(content, []byte(timerLost))
+	return said.judge(content, time.Now())
+}
+
+// judge looks at what a console has said until now.
+func (v *voice) judge(console []byte, now time.Time) error {
+	if len(console) != v.length {
+		v.length, v.since = len(console), now
+	}
+	switch {
+	case bytes.Count(console, []byte(timerLost)) >= timerLostTimes:
+		return errTimerLost
+	case now.Sub(v.since) >= silenceLimit:
+		return errSilent
+	default:
+		return nil
+	}
 }
 
 // Login is the command with which a person opens the machine's shell.

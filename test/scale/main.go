@@ -90,12 +90,18 @@ func drawRecorded() error {
 	return document(".", results)
 }
 
+// smallest is the size of a fleet of which single nodes can change.
+const smallest = 2
+
 // sizes reads the sizes of fleets.
 func sizes(text string) (counts []int, err error) {
 	for size := range strings.FieldsSeq(strings.ReplaceAll(text, ",", " ")) {
 		count, err := strconv.Atoi(size)
 		if err != nil {
 			return nil, fmt.Errorf("-nodes: %w", err)
+		}
+		if count < smallest {
+			return nil, fmt.Errorf("-nodes: a fleet of %d nodes is too small: have at least %d, of which some change and others do not", count, smallest)
 		}
 		counts = append(counts, count)
 	}
