@@ -8,17 +8,18 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
 )
 
-// sample is what the kernel had counted at one moment.
+// sample is what the kernel had counted between two moments, by CLOCK_MONOTONIC: reading it takes time, and where the reader does
+// not get a CPU it takes as long as the interruption that is looked for.
 type sample struct {
-	// ClockNanoseconds is the moment, by CLOCK_MONOTONIC.
-	ClockNanoseconds int64
-	Counters         *host.Counters
+	BeganNanoseconds, EndedNanoseconds int64
+
+	Counters *host.Counters
 	// Preemptions are nonvoluntary_ctxt_switches of the measuring threads, by CPU.
 	Preemptions map[int]uint64
 }
 
 // attribute gives every interruption of the result the counters that moved on its CPU between the last sample
-// before it and the first after it. The samples are in the order of time. Several counters may have moved: they
+// that ended before it and the first that began after it. The samples are in the order of time. Several counters may have moved: they
 // are what it can have been, the most frequent first.
 func attribute(result *Result, samples []sample) {
 	for i := range result.CPUs {
@@ -33,7 +34,7 @@ func attribute(result *Result, samples []sample) {
 		}
 		if len(samples) > 1 {
 			first, last := &samples[0], &samples[len(samples)-1]
-			one.Counted, one.CountedNanoseconds = moved(one.CPU, first, last), last.ClockNanoseconds-first.ClockNanoseconds
+			one.Counted, one.CountedNanoseconds = moved(one.CPU, first, last), last.EndedNanoseconds-first.BeganNanoseconds
 		}
 	}
 }
@@ -50,10 +51,10 @@ func interruptsFrom(samples []sample) string {
 func around(samples []sample, from, to int64) (before, after *sample, found bool) {
 	for i := range samples {
 		s := &samples[i]
-		if s.ClockNanoseconds <= from {
+		if s.EndedNanoseconds <= from {
 			before = s
 		}
-		if s.ClockNanoseconds >= to {
+		if s.BeganNanoseconds >= to {
 			after = s
 			break
 		}

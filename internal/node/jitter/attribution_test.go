@@ -25,7 +25,7 @@ func sampled(at int64, timer, network, softirq [2]uint64, preemptions uint64) sa
 	}, "/proc/interrupts")
 	counters.Softirqs.Columns = []int{2, 3}
 	counters.Softirqs.Lines = host.Known([]host.InterruptLine{line("NET_RX", "", softirq)}, "/proc/softirqs")
-	return sample{at, counters, map[int]uint64{3: preemptions}}
+	return sample{at, at, counters, map[int]uint64{3: preemptions}}
 }
 
 func TestAttribute(t *testing.T) {
@@ -70,6 +70,27 @@ func TestAttribute(t *testing.T) {
 	}
 	if got := (&CPUResult{}).CountedPerSecond(counted.Interrupt); got != 0 {
 		t.Errorf("%v interrupts per second of nothing", got)
+	}
+}
+
+// A reader that gets no CPU begins a sample before an interruption and ends it after: it holds what the interruption counted, and
+// is neither the one before it nor the one after it.
+func TestAttributeAcrossASlowSample(t *testing.T) {
+	slow := sampled(2_000, [2]uint64{6, 6}, [2]uint64{}, [2]uint64{}, 2)
+	slow.EndedNanoseconds = 9_000
+	samples := []sample{
+		sampled(1_000, [2]uint64{5, 5}, [2]uint64{}, [2]uint64{}, 1), slow, sampled(10_000, [2]uint64{6, 6}, [2]uint64{}, [2]uint64{}, 2),
+	}
+	result := &Result{CPUs: []CPUResult{{CPU: 3, Worst: []Interruption{{ClockNanoseconds: 2_100, LengthNanoseconds: 6_800}}}}}
+	attribute(result, samples)
+	want := []counted.Event{
+		{Kind: counted.Interrupt, Name: "LOC Local timer interrupts", Count: 1}, {Kind: counted.ContextSwitch, Name: "nonvoluntary_ctxt_switches", Count: 1},
+	}
+	if diff := cmp.Diff(want, result.CPUs[0].Worst[0].Causes); diff != "" {
+		t.Errorf("causes (-want +got):\n%s", diff)
+	}
+	if got := result.CPUs[0].CountedNanoseconds; got != 9_000 {
+		t.Errorf("counted over %d ns, want 9000", got)
 	}
 }
 

@@ -30,16 +30,29 @@ type sampler struct {
 
 // take reads all counters once.
 func (s *sampler) take(ctx context.Context) error {
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
-		return fmt.Errorf("reading CLOCK_MONOTONIC: %w", err)
+	began, err := monotonic()
+	if err != nil {
+		return err
 	}
 	counters, err := s.host.ReadCounters(ctx)
 	if err != nil {
 		return err
 	}
-	s.samples = append(s.samples, sample{now.Nano(), s.reduced(counters), s.preemptions()})
+	taken := sample{BeganNanoseconds: began, Counters: s.reduced(counters), Preemptions: s.preemptions()}
+	if taken.EndedNanoseconds, err = monotonic(); err != nil {
+		return err
+	}
+	s.samples = append(s.samples, taken)
 	return nil
+}
+
+// monotonic is CLOCK_MONOTONIC in nanoseconds.
+func monotonic() (int64, error) {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return 0, fmt.Errorf("reading CLOCK_MONOTONIC: %w", err)
+	}
+	return now.Nano(), nil
 }
 
 // reduced keeps the columns of the measured CPUs: on a machine of 512 CPUs the others are most of the memory.
