@@ -49,7 +49,7 @@ func TestPicturesHaveATarget(t *testing.T) {
 		"node.svg": "pictures", "dataflow.svg": "pictures", "demo.svg": "demo-picture", "jitter.svg": "jitter-picture", "jitter-pair.svg": "jitter-pair",
 		"dashboard.png":                     "dashboard-picture",
 		"latency-container-versus-host.svg": "latency-pictures", "latency-load-search.svg": "latency-pictures", "latency-ping-pong.svg": "latency-pictures",
-		"latency-rate-sweep.svg": "latency-pictures", "latency-stack-comparison.svg": "latency-pictures",
+		"latency-rate-sweep.svg": "latency-pictures", "latency-frames-beside-kernel.svg": "latency-pictures",
 		"scale-change.svg": "scale", "scale-first.svg": "scale", "scale-memory.svg": "scale", "scale-time.svg": "scale",
 	}
 	files, err := filepath.Glob(filepath.Join(repository, "docs/images/*"))

@@ -22,9 +22,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/hack/pictures/latencypicture"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/afxdp"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 )
 
 // The device plugin of a node is another process of this test binary, in the network namespace of the node.
@@ -471,4 +473,35 @@ func turned(frame []byte) []byte {
 		copy(back[swap.other:], frame[swap.one:swap.one+swap.bytes])
 	}
 	return back
+}
+
+// TestFramesBesideTheKernel: the sample compares, on one NIC at each end, the kernel's sockets with frames, in turns. The pods of the kernel's side are in the network
+// of the node, where the NIC is; here those of both are. Each side is found on its path, and the ratio has its interval: which is faster says this machine.
+func TestFramesBesideTheKernel(t *testing.T) {
+	sample, err := latencypicture.ReadSample("../..", "frames-beside-kernel")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newSocketCluster(t, func(spec *v1alpha1.LatencyTestSpec) {
+		*spec = latencypicture.Scaled(sample)
+		spec.Repetitions = 5
+		spec.Budget.Ratios[0].MaximumPartsPerThousand = 5000
+	})
+	c.world.HostNamespace = c.world.Test.Namespace
+	c.sockets("near", "far")
+	c.inTurns(everyJob)
+	m := c.result().Measured
+	if m == nil {
+		t.Fatalf("%+v", c.result())
+	}
+	c.expect(v1alpha1.LatencyPassed, v1alpha1.TestWithinBudget)
+	for _, side := range m.Network.Comparison.Sides {
+		t.Logf("%s: %s: %s", side.Side, side.Path, side.PathMessage)
+		if side.Path != side.WantedPath || len(side.RepetitionMediansNanoseconds) != 5 || len(side.Sizes) != 2 || side.Sizes[0].Samples < 1000 {
+			t.Errorf("%+v", side)
+		}
+	}
+	if ratio := qualification.RatioOf(&m.Network.Comparison.Sides[1], 64, v1alpha1.P50); ratio == nil || ratio.HighPartsPerThousand <= ratio.LowPartsPerThousand {
+		t.Errorf("%+v", ratio)
+	}
 }

@@ -22,8 +22,10 @@ const (
 	recorded = "hack/pictures/recorded"
 	// measuredNode and serverNode are the names of the nodes of a recording.
 	measuredNode, serverNode = "near", "far"
-	// StandIn is the name of the side, and of its pool, that stands where a sample has a stack.
-	StandIn = "stand-in"
+	// MeasuredPool and ServerPool are the pools of both nodes where a sample has one: a pool of this machine has one interface.
+	MeasuredPool, ServerPool = measuredNode + "-sockets", serverNode + "-sockets"
+	// ServerAddress is the address of the server's interface.
+	ServerAddress = "10.98.1.2"
 )
 
 // Recording is what a LatencyTest has measured, and on which machine.
@@ -45,7 +47,7 @@ type Machine struct {
 
 // Samples are the names of the samples that are drawn, which are those of their files.
 func Samples() []string {
-	return []string{"ping-pong", "rate-sweep", "load-search", "container-versus-host", "stack-comparison"}
+	return []string{"ping-pong", "rate-sweep", "load-search", "container-versus-host", "frames-beside-kernel"}
 }
 
 // ReadSample reads the test of a sample below a repository.
@@ -62,7 +64,7 @@ func ReadSample(repository, name string) (*v1alpha1.LatencyTest, error) {
 }
 
 // Scaled is the spec of a sample as it is measured on one machine: on nodes that are network namespaces, in seconds instead of minutes, by ends that sleep
-// while they wait, since other programs want the CPUs, too, and with the stand-in where the sample has a stack, since no figure of a stack is published.
+// while they wait, since other programs want the CPUs, too.
 func Scaled(sample *v1alpha1.LatencyTest) v1alpha1.LatencyTestSpec {
 	spec := *sample.Spec.DeepCopy()
 	spec.Nodes = v1alpha1.LatencyTestNodes{Names: []string{measuredNode}}
@@ -78,7 +80,7 @@ func Scaled(sample *v1alpha1.LatencyTest) v1alpha1.LatencyTestSpec {
 		spec.DurationSeconds = seconds * int32(len(spec.PingPong.Sizes))
 	}
 	if spec.StackComparison != nil {
-		replaceStacks(spec.StackComparison)
+		placeSides(spec.StackComparison)
 	}
 	return spec
 }
@@ -93,15 +95,13 @@ func scaleSearch(spec *v1alpha1.LatencyTestSpec) {
 	spec.DurationSeconds, spec.Repetitions = longest, 1
 }
 
-// replaceStacks puts the stand-in where the sides have a stack.
-func replaceStacks(comparison *v1alpha1.StackComparison) {
+// placeSides gives the sides the pools and the address of the two nodes.
+func placeSides(comparison *v1alpha1.StackComparison) {
 	for i := range comparison.Sides {
 		side := &comparison.Sides[i]
-		if side.Path == v1alpha1.LatencyPathAccelerated {
-			side.Name = StandIn
-		}
-		for _, end := range []*v1alpha1.TestEnd{&side.Client.TestEnd, &side.Server.TestEnd} {
-			end.BypassNICPool, end.Address = StandIn, ""
+		side.Client.BypassNICPool, side.Server.BypassNICPool = MeasuredPool, ServerPool
+		if side.Server.Address != "" {
+			side.Server.Address = ServerAddress + "/24"
 		}
 	}
 }

@@ -26,15 +26,16 @@ const (
 	floodWait = time.Minute
 )
 
-// flood keeps a NIC receiving frames that nobody wants, each of which comes with an interrupt. The kernel's own generator sends them, 100 us
-// apart, for a shell sends too few to take much time away, and frames without a pause let nothing else run on the CPU that gets them.
+// flood keeps a NIC receiving frames that nobody wants, each of which comes with an interrupt. The kernel's own generator sends them, 300 us
+// apart, for a shell sends too few to take much time away, and frames without a pause let nothing else run on the CPU that gets them. It sleeps
+// in a pause that is longer than 100 us, and spins in a shorter one (net/core/pktgen.c, spin), so that nothing else would run where it sends.
 const flood = `set -e
 ip link set %[1]s up; ip link set %[2]s up
 modprobe pktgen
 cd /proc/net/pktgen
 echo rem_device_all >kpktgend_0
 echo add_device %[1]s >kpktgend_0
-for word in "count 0" "delay 100000" "pkt_size 60" "dst 10.9.0.2" "dst_mac $(cat /sys/class/net/%[2]s/address)"; do echo "$word" >%[1]s; done
+for word in "count 0" "delay 300000" "pkt_size 60" "dst 10.9.0.2" "dst_mac $(cat /sys/class/net/%[2]s/address)"; do echo "$word" >%[1]s; done
 echo start >pgctrl
 `
 
