@@ -22,8 +22,10 @@ const (
 	recorded = "hack/pictures/recorded"
 	// measuredNode and serverNode are the names of the nodes of a recording.
 	measuredNode, serverNode = "near", "far"
-	// MeasuredPool and ServerPool are the pools of both nodes where a sample has one: a pool of this machine has one interface.
-	MeasuredPool, ServerPool = measuredNode + "-sockets", serverNode + "-sockets"
+	// MeasuredPool is the pool of the node that is measured where a sample has one: a pool of this machine has one interface.
+	MeasuredPool = measuredNode + "-sockets"
+	// ServerPool is that of the server's node.
+	ServerPool = serverNode + "-sockets"
 	// ServerAddress is the address of the server's interface.
 	ServerAddress = "10.98.1.2"
 )
