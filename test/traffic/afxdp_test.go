@@ -475,6 +475,15 @@ func turned(frame []byte) []byte {
 	return back
 }
 
+// newSocketsAndFrames is a cluster whose tests may have pods in the network of the nodes, where the NICs of the sockets are.
+func newSocketsAndFrames(t *testing.T, change func(*v1alpha1.LatencyTestSpec)) *cluster {
+	t.Helper()
+	c := newSocketCluster(t, change)
+	c.world.HostNamespace = c.world.Test.Namespace
+	c.sockets("near", "far")
+	return c
+}
+
 // TestFramesBesideTheKernel: the sample compares, on one NIC at each end, the kernel's sockets with frames, in turns. The pods of the kernel's side are in the network
 // of the node, where the NIC is; here those of both are. Each side is found on its path, and the ratio has its interval: which is faster says this machine.
 func TestFramesBesideTheKernel(t *testing.T) {
@@ -482,13 +491,11 @@ func TestFramesBesideTheKernel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newSocketCluster(t, func(spec *v1alpha1.LatencyTestSpec) {
+	c := newSocketsAndFrames(t, func(spec *v1alpha1.LatencyTestSpec) {
 		*spec = latencypicture.Scaled(sample)
 		spec.Repetitions = 5
 		spec.Budget.Ratios[0].MaximumPartsPerThousand = 5000
 	})
-	c.world.HostNamespace = c.world.Test.Namespace
-	c.sockets("near", "far")
 	c.inTurns(everyJob)
 	m := c.result().Measured
 	if m == nil {

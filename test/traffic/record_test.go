@@ -56,10 +56,7 @@ func newRecorded(t *testing.T, kind v1alpha1.LatencyTestKind) *cluster {
 	case v1alpha1.LatencyTestContainerVersusHost:
 		return newComparison(t, 0)
 	case v1alpha1.LatencyTestStackComparison:
-		c := newSocketCluster(t, func(*v1alpha1.LatencyTestSpec) {})
-		c.world.HostNamespace = c.world.Test.Namespace
-		c.sockets("near", "far")
-		return c
+		return newSocketsAndFrames(t, func(*v1alpha1.LatencyTestSpec) {})
 	default:
 		return newCluster(t, func(*v1alpha1.LatencyTestSpec) {})
 	}

@@ -27,12 +27,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/hack/pictures/latencypicture"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/latencytest"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/transcript"
 )
 
 // The addresses of both ends.
-const nearAddress, farAddress = "10.98.1.1", "10.98.1.2"
+const nearAddress, farAddress = "10.98.1.1", latencypicture.ServerAddress
 
 // podOn comes before the name of a node whose pods have a network namespace of their own.
 const podOn = "pod on "

@@ -247,7 +247,7 @@ func caption(name string, r *Recording, node *view.LatencyNode) []string {
 		said = append(said, "Of the latencies, the worst repetition of each side is shown; a ratio compares the medians of all repetitions, pair by pair, and stands with the interval that holds it with 95 % confidence.")
 	}
 	if spec.StackComparison != nil {
-		said = append(said, "Frames go through sockets of AF_XDP that copy, for a pair of virtual interfaces has no driver that hands its memory over; a NIC whose driver does is faster.")
+		said = append(said, "Frames go through sockets of AF_XDP that copy, for a pair of virtual interfaces has no driver that hands its memory over, as those of some NICs do.")
 	}
 	return said
 }

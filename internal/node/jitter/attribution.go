@@ -8,19 +8,19 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
 )
 
-// sample is what the kernel had counted between two moments, by CLOCK_MONOTONIC: reading it takes time, and where the reader does
-// not get a CPU it takes as long as the interruption that is looked for.
+// sample is what the kernel had counted at some moment between two.
 type sample struct {
+	// BeganNanoseconds and EndedNanoseconds are the two, by CLOCK_MONOTONIC: reading takes time, and where the reader does not get a
+	// CPU, it takes as long as the interruption that is looked for.
 	BeganNanoseconds, EndedNanoseconds int64
-
-	Counters *host.Counters
+	Counters                           *host.Counters
 	// Preemptions are nonvoluntary_ctxt_switches of the measuring threads, by CPU.
 	Preemptions map[int]uint64
 }
 
-// attribute gives every interruption of the result the counters that moved on its CPU between the last sample
-// that ended before it and the first that began after it. The samples are in the order of time. Several counters may have moved: they
-// are what it can have been, the most frequent first.
+// attribute gives every interruption of the result the counters that moved on its CPU between the last sample that ended before
+// it and the first that began after it. The samples are in the order of time. Several counters may have moved: they are what it
+// can have been, the most frequent first.
 func attribute(result *Result, samples []sample) {
 	for i := range result.CPUs {
 		one := &result.CPUs[i]

@@ -31,14 +31,14 @@ type moment struct {
 func takeMoment() (moment, error) {
 	best, narrowest := moment{}, uint64(math.MaxUint64)
 	for range 100 {
-		var now unix.Timespec
 		before := readCounter()
-		if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
-			return moment{}, fmt.Errorf("reading CLOCK_MONOTONIC: %w", err)
+		now, err := monotonic()
+		if err != nil {
+			return moment{}, err
 		}
 		if after := readCounter(); after-before < narrowest {
 			narrowest = after - before
-			best = moment{now.Nano(), before + narrowest/2}
+			best = moment{now, before + narrowest/2}
 		}
 	}
 	return best, nil

@@ -56,8 +56,8 @@ func (s *scene) interrupted(t *testing.T) string {
 	before := s.run(t, fmt.Sprintf("cat /proc/irq/%s/smp_affinity_list", numbers[len(numbers)-1]))
 	// What stays on the CPU would close the gate, and disturb all that is measured later. Interrupts move when they come.
 	atRest := func() {
+		defer s.run(t, "systemctl stop flood")
 		s.moveInterrupts(t, numbers, before)
-		s.run(t, "systemctl stop flood")
 	}
 	defer func() {
 		if t.Failed() {
