@@ -360,6 +360,64 @@ func TestForeignChangesStay(t *testing.T) {
 	}
 }
 
+// TestWhatOthersHaveUndone: a file that somebody has removed, or set back to what was there before us, is somebody's change as any other.
+func TestWhatOthersHaveUndone(t *testing.T) {
+	const (
+		replaced = "/etc/modprobe.d/lowlatency-trading.conf"
+		left     = "/etc/sysctl.d/99-lowlatency-rps.conf"
+		link     = "/etc/systemd/system/multi-user.target.wants/lowlatency-hugepages.service"
+	)
+	old := newWorld(t).seen
+	cases := map[string]struct {
+		undone string
+		next   []operation.Operation
+		want   string
+	}{
+		"set back, and in the next plan":      {replaced, otherTrading(), replaced + " is a file of 3 bytes with mode 0640, owner 3:4, and the guard has made it"},
+		"removed, and the same plan":          {left, trading(), left + " is absent, and the guard has made it a file of"},
+		"a link removed, and the same plan":   {link, trading(), link + " is absent, and the guard has made it a link to"},
+		"the file with the arguments removed": {grub.ArgumentsFile, otherTrading(), grub.ArgumentsFile + " is absent"},
+		"removed, and in no next plan":        {left, otherTrading(), ""},
+		"the arguments' file, and no next":    {grub.ArgumentsFile, trading()[:2], ""},
+		"removed, and given back":             {left, nil, ""},
+		"set back, and given back":            {replaced, nil, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := prepared(t, trading())
+			for _, files := range []map[string]hostfile.State{w.seen, w.kept} {
+				delete(files, tc.undone)
+				if state, had := old[tc.undone]; had {
+					files[tc.undone] = state
+				}
+			}
+			before := w.manifest()
+			next, err := w.guard().Apply(t.Context(), wanted(tc.next))
+			if tc.want == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if status, err := w.guard().Status(); err != nil || len(status.Differences) > 0 {
+					t.Errorf("Status() = %+v, %v", status, err)
+				}
+				w.settle(next, false)
+				w.enact(nil)
+				if diff := cmp.Diff(newWorld(t).manifest(), w.manifest()); diff != "" {
+					t.Errorf("given back (-before +after):\n%s", diff)
+				}
+				return
+			}
+			var foreign *guard.ForeignError
+			if !errors.As(err, &foreign) || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("Apply() = %v, %v, want %q", next, err, tc.want)
+			}
+			if diff := cmp.Diff(before, w.manifest()); diff != "" {
+				t.Errorf("something was written (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestWhatWasTakenBackIsNotTriedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.hangs = true

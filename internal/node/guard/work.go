@@ -90,7 +90,7 @@ func (g *Guard) prepare(ctx context.Context, h *history, wanted Wanted) (*work, 
 // mayChange returns which changes that are in force are nobody else's, and what others have made of the rest: that is an error unless the
 // host is to be as it was before, when it is left as it is.
 func (g *Guard) mayChange(h *history, operations []operation.Operation) (ours []journal.Change, foreign []string, err error) {
-	ours, foreign, err = g.compare(h.inForce)
+	ours, foreign, err = g.compare(h.inForce, operations)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -205,11 +205,13 @@ func (g *Guard) targets(ours []journal.Change, operations []operation.Operation)
 	return g.ordered(wanted, left)
 }
 
-// compare returns which changes that are in force are as they were made, or as before, and what others have made of the rest.
-func (g *Guard) compare(inForce *enactment) (ours []journal.Change, differences []string, err error) {
+// compare returns which changes that are in force are as they were made, and what others have made of the rest. What is as it was before us
+// is somebody's change, too, unless nothing is to be written there any more: then it is already as it is to be.
+func (g *Guard) compare(inForce *enactment, operations []operation.Operation) (ours []journal.Change, differences []string, err error) {
 	if inForce == nil {
 		return nil, nil, nil
 	}
+	isWritten := written(operations)
 	for _, c := range inForce.changes {
 		if c.Role != journal.Ours {
 			continue
@@ -218,13 +220,23 @@ func (g *Guard) compare(inForce *enactment) (ours []journal.Change, differences 
 		if err != nil {
 			return nil, nil, err
 		}
-		if now.Equal(c.After) || now.Equal(c.Before) {
+		if now.Equal(c.After) || now.Equal(c.Before) && !isWritten(c) {
 			ours = append(ours, c)
 			continue
 		}
 		differences = append(differences, difference(c, now))
 	}
 	return ours, differences, nil
+}
+
+// written tells which of the paths that are in force operations write to again: their files, and what the arguments are in. Folders are
+// made again where they are missing, and what was in them tells that others have removed them.
+func written(operations []operation.Operation) func(journal.Change) bool {
+	wanted, arguments := files(operations), operation.Arguments(operations)
+	return func(c journal.Change) bool {
+		_, isFile := wanted[c.Path]
+		return isFile || len(arguments) > 0 && c.After.Type != hostfile.Folder && keptUntilVerified(c)
+	}
 }
 
 // keptUntilVerified are what the arguments are in, and folders, which are empty only afterwards.
