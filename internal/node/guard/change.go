@@ -306,7 +306,7 @@ func (u *undo) bootLoader(ctx context.Context) error {
 	if !u.generate {
 		return nil
 	}
-	writes, err := loader.Generate(ctx, bootloader.Arguments{Remove: change.Add, Add: change.Remove})
+	writes, err := loader.Generate(ctx, bootloader.Arguments{Remove: change.Add, Add: change.Remove, Back: true})
 	if err != nil {
 		return err
 	}

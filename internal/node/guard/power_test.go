@@ -360,59 +360,77 @@ func TestForeignChangesStay(t *testing.T) {
 	}
 }
 
+const (
+	replacedFile = "/etc/modprobe.d/lowlatency-trading.conf"
+	newFile      = "/etc/sysctl.d/99-lowlatency-rps.conf"
+)
+
+// undone is a host on which a plan is in force, and somebody has made a path what it was before.
+func undone(t *testing.T, name string) *world {
+	t.Helper()
+	w := prepared(t, trading())
+	state, had := newWorld(t).seen[name]
+	for _, files := range []map[string]hostfile.State{w.seen, w.kept} {
+		delete(files, name)
+		if had {
+			files[name] = state
+		}
+	}
+	return w
+}
+
 // TestWhatOthersHaveUndone: a file that somebody has removed, or set back to what was there before us, is somebody's change as any other.
 func TestWhatOthersHaveUndone(t *testing.T) {
-	const (
-		replaced = "/etc/modprobe.d/lowlatency-trading.conf"
-		left     = "/etc/sysctl.d/99-lowlatency-rps.conf"
-		link     = "/etc/systemd/system/multi-user.target.wants/lowlatency-hugepages.service"
-	)
-	old := newWorld(t).seen
+	const link = "/etc/systemd/system/multi-user.target.wants/lowlatency-hugepages.service"
 	cases := map[string]struct {
 		undone string
 		next   []operation.Operation
 		want   string
 	}{
-		"set back, and in the next plan":      {replaced, otherTrading(), replaced + " is a file of 3 bytes with mode 0640, owner 3:4, and the guard has made it"},
-		"removed, and the same plan":          {left, trading(), left + " is absent, and the guard has made it a file of"},
+		"set back, and in the next plan":      {replacedFile, otherTrading(), replacedFile + " is a file of 3 bytes with mode 0640, owner 3:4, and the guard has made it"},
+		"removed, and the same plan":          {newFile, trading(), newFile + " is absent, and the guard has made it a file of"},
 		"a link removed, and the same plan":   {link, trading(), link + " is absent, and the guard has made it a link to"},
 		"the file with the arguments removed": {grub.ArgumentsFile, otherTrading(), grub.ArgumentsFile + " is absent"},
-		"removed, and in no next plan":        {left, otherTrading(), ""},
-		"the arguments' file, and no next":    {grub.ArgumentsFile, trading()[:2], ""},
-		"removed, and given back":             {left, nil, ""},
-		"set back, and given back":            {replaced, nil, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := prepared(t, trading())
-			for _, files := range []map[string]hostfile.State{w.seen, w.kept} {
-				delete(files, tc.undone)
-				if state, had := old[tc.undone]; had {
-					files[tc.undone] = state
-				}
-			}
+			w := undone(t, tc.undone)
 			before := w.manifest()
 			next, err := w.guard().Apply(t.Context(), wanted(tc.next))
-			if tc.want == "" {
-				if err != nil {
-					t.Fatal(err)
-				}
-				if status, err := w.guard().Status(); err != nil || len(status.Differences) > 0 {
-					t.Errorf("Status() = %+v, %v", status, err)
-				}
-				w.settle(next, false)
-				w.enact(nil)
-				if diff := cmp.Diff(newWorld(t).manifest(), w.manifest()); diff != "" {
-					t.Errorf("given back (-before +after):\n%s", diff)
-				}
-				return
-			}
 			var foreign *guard.ForeignError
 			if !errors.As(err, &foreign) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("Apply() = %v, %v, want %q", next, err, tc.want)
 			}
-			if diff := cmp.Diff(before, w.manifest()); diff != "" {
-				t.Errorf("something was written (-before +after):\n%s", diff)
+			w.asBefore(t, before, 2)
+		})
+	}
+}
+
+// TestWhatOthersHaveUndoneAlready: a path to which nothing is to be written any more is as it is to be.
+func TestWhatOthersHaveUndoneAlready(t *testing.T) {
+	cases := map[string]struct {
+		undone string
+		next   []operation.Operation
+	}{
+		"removed, and in no next plan":     {newFile, otherTrading()},
+		"the arguments' file, and no next": {grub.ArgumentsFile, trading()[:2]},
+		"removed, and given back":          {newFile, nil},
+		"set back, and given back":         {replacedFile, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := undone(t, tc.undone)
+			next, err := w.guard().Apply(t.Context(), wanted(tc.next))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if status, err := w.guard().Status(); err != nil || len(status.Differences) > 0 {
+				t.Errorf("Status() = %+v, %v", status, err)
+			}
+			w.settle(next, false)
+			w.enact(nil)
+			if diff := cmp.Diff(newWorld(t).manifest(), w.manifest()); diff != "" {
+				t.Errorf("given back (-before +after):\n%s", diff)
 			}
 		})
 	}
@@ -556,6 +574,50 @@ func TestKernelInstalledMeanwhile(t *testing.T) {
 	w.enact(nil)
 	if got := grub.LineOf(string(w.seen["/boot/grub/grub.cfg"].Content)); strings.Contains(got, "lowlatency") {
 		t.Errorf("the permanent line is %q", got)
+	}
+}
+
+// TestWordsOfOthers: where others have put what would become permanent together with ours, nothing is written, and no reboot happens.
+func TestWordsOfOthers(t *testing.T) {
+	const other = grub.EntriesFolder + "/5f1e2d3c4b5a69788796a5b4c3d2e1f0-5.14.0-427.42.1.el9_4.x86_64.conf"
+	cases := map[string]struct {
+		host             *world
+		file, text, want string
+	}{
+		"GRUB, before update-grub":     {newWorld(t), grub.DefaultsFile, "GRUB_CMDLINE_LINUX_DEFAULT=\"isolcpus=4-7\"\n", "already has isolcpus=4-7"},
+		"GRUB, any word":               {newWorld(t), grub.DefaultsFile, "GRUB_CMDLINE_LINUX_DEFAULT=\"nosmt\"\n", "with nosmt, and grub.cfg has it otherwise"},
+		"entries, for kernels to come": {newEntriesWorld(t), "/etc/kernel/cmdline", baseLine + " isolcpus=4-7\n", "/etc/kernel/cmdline: the kernel's command line already has isolcpus=4-7"},
+		"entries, another one":         {newEntriesWorld(t), other, "title a\nlinux /b\noptions isolcpus=4-7\n", other + ": the kernel's command line already has isolcpus=4-7"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := tc.host
+			file := w.seen[tc.file]
+			file.Content = []byte(tc.text)
+			w.seen[tc.file], w.kept[tc.file] = file, file
+			before := w.manifest()
+			if next, err := w.guard().Apply(t.Context(), wanted(trading())); next != guard.Nothing || err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("Apply() = %v, %v, want %q", next, err, tc.want)
+			}
+			w.asBefore(t, before, 1)
+		})
+	}
+}
+
+// TestWordsThatComeDuringATrial are not kept with what was tried without them.
+func TestWordsThatComeDuringATrial(t *testing.T) {
+	w := newWorld(t)
+	if next, err := w.guard().Apply(t.Context(), wanted(trading())); next != guard.Reboot || err != nil {
+		t.Fatalf("Apply() = %v, %v", next, err)
+	}
+	w.reboot(true)
+	w.seen[grub.DefaultsFile] = hostfile.File("GRUB_CMDLINE_LINUX_DEFAULT=\"isolcpus=4-7\"\n", 0o644)
+	before := w.seen[grub.ConfigFile]
+	if err := w.guard().Keep(t.Context()); err == nil || !strings.Contains(err.Error(), "with isolcpus=4-7, and grub.cfg has it otherwise") {
+		t.Errorf("Keep() = %v", err)
+	}
+	if diff := cmp.Diff(before, w.seen[grub.ConfigFile]); diff != "" {
+		t.Errorf("grub.cfg before and after (-before +after):\n%s", diff)
 	}
 }
 

@@ -82,7 +82,7 @@ func (g *Guard) prepare(ctx context.Context, h *history, wanted Wanted) (*work, 
 		return nil, err
 	}
 	if w.arguments {
-		err = g.prepareTrial(w, change)
+		err = g.prepareTrial(ctx, w, change)
 	}
 	return w, err
 }
@@ -104,13 +104,16 @@ func (g *Guard) mayChange(h *history, operations []operation.Operation) (ours []
 }
 
 // prepareTrial finds out how arguments are tried.
-func (g *Guard) prepareTrial(w *work, change bootloader.Arguments) error {
+func (g *Guard) prepareTrial(ctx context.Context, w *work, change bootloader.Arguments) error {
 	var err error
 	if w.loader, err = bootloader.Find(g.bootHost()); err != nil {
 		return withArguments(err, change)
 	}
 	writes, err := w.loader.Trial(change)
 	if err != nil {
+		return withArguments(err, change)
+	}
+	if err := w.loader.Check(ctx, change); err != nil {
 		return withArguments(err, change)
 	}
 	for _, write := range writes {

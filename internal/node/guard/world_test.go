@@ -103,7 +103,7 @@ func newWorldWith(t *testing.T, loader func(w *world) (line, trial string), file
 			w.seen[folder] = hostfile.NewFolder()
 		}
 	}
-	for _, folder := range []string{"/", "/var", "/var/lib", "/proc", "/etc/systemd", "/etc/systemd/system"} {
+	for _, folder := range []string{"/", "/var", "/var/lib", "/proc", "/run", "/etc/systemd", "/etc/systemd/system"} {
 		w.seen[folder] = hostfile.NewFolder()
 	}
 	w.start(baseLine)
@@ -121,6 +121,7 @@ func environment(variables string) hostfile.State {
 // start boots a kernel.
 func (w *world) start(line string) {
 	w.boots++
+	maps.DeleteFunc(w.seen, func(name string, _ hostfile.State) bool { return strings.HasPrefix(name, "/run/") })
 	w.seen["/proc/cmdline"] = hostfile.File("BOOT_IMAGE=/boot/vmlinuz-6.1 "+line+"\n", 0o444)
 	w.seen["/proc/sys/kernel/random/boot_id"] = hostfile.File("boot-"+strconv.Itoa(w.boots)+"\n", 0o444)
 	w.live = maps.Clone(w.firmware)
@@ -331,7 +332,7 @@ func (w *world) Tool(_ context.Context, program string, arguments ...string) err
 	if w.broken != nil {
 		return w.broken
 	}
-	made := hostfile.File(grub.Made(baseLine, string(w.seen[grub.ArgumentsFile].Content)), 0o600)
+	made := hostfile.File(grub.Made(baseLine, string(w.seen[grub.DefaultsFile].Content), string(w.seen[grub.ArgumentsFile].Content)), 0o600)
 	// As the real one does, it writes beside what it was told, looks at that, and renames it.
 	to, beside := arguments[1], arguments[1]+".new"
 	return errors.Join(

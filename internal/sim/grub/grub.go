@@ -43,8 +43,13 @@ fi
 // Config is grub.cfg with a line for its only entry.
 func Config(line string) string { return strings.Replace(configuration, "LINE", line, 1) }
 
-// Made is what grub-mkconfig makes of a line and the file with our arguments.
-func Made(line, arguments string) string {
+// Made is what grub-mkconfig makes of a line, what /etc/default/grub adds to it by GRUB_CMDLINE_LINUX_DEFAULT, and the file with our arguments.
+func Made(line, defaults, arguments string) string {
+	_, set, found := strings.Cut(defaults, `GRUB_CMDLINE_LINUX_DEFAULT="`)
+	if found {
+		words, _, _ := strings.Cut(set, `"`)
+		line += " " + words
+	}
 	_, added, _ := strings.Cut(arguments, `="$GRUB_CMDLINE_LINUX_DEFAULT`)
 	return Config(line + strings.TrimSuffix(added, "\"\n"))
 }

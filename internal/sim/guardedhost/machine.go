@@ -33,7 +33,8 @@ func (p played) Health(context.Context, string) error { return p.host.kubelet.He
 // Tool does what the tools of GRUB and systemd do; others do nothing to the tree.
 func (p played) Tool(_ context.Context, program string, arguments ...string) error {
 	if filepath.Base(program) == "grub-mkconfig" {
-		return p.host.write(arguments[1], grub.Made(p.host.tree.BaseCommandLine, p.host.read(grub.ArgumentsFile)))
+		made := grub.Made(p.host.tree.BaseCommandLine, p.host.read(grub.DefaultsFile), p.host.read(grub.ArgumentsFile))
+		return p.host.write(arguments[1], made)
 	}
 	p.host.kubelet.Tool(arguments...)
 	p.host.mutex.Lock()

@@ -4,6 +4,7 @@
 package bootloader
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -156,6 +157,62 @@ func TestTrialOfRedHatIsRefused(t *testing.T) {
 			}
 			if _, err = loader.Trial(Arguments{Add: tc.add}); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("Trial() = %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// TestCheckOfEntries: words of others are found before anything is written wherever Generate would put ours beside them, and nowhere else.
+func TestCheckOfEntries(t *testing.T) {
+	in := func(name, from, to string) func(tree) {
+		return func(h tree) { h[name] = strings.Replace(h[name], from, to, 1) }
+	}
+	const (
+		other  = "/boot/loader/entries/5f1e-5.14.0-427.conf"
+		rescue = "/boot/loader/entries/5f1e-0-rescue.conf"
+		first  = "/boot/loader/entries/" + kernel9 + ".conf"
+		tuned  = "quiet $tuned_params"
+	)
+	set := func(variables string) func(tree) {
+		return func(h tree) {
+			in(first, "quiet", tuned)(h)
+			h["/boot/grub2/grubenv"] = block("saved_entry=" + kernel9 + "\n" + variables)
+		}
+	}
+	cases := map[string]struct {
+		host   tree
+		change func(h tree)
+		want   string
+	}{
+		"nothing":                        {redHatHost(), func(tree) {}, ""},
+		"for kernels to come":            {redHatHost(), in(newKernels, "quiet", "quiet nohz=off"), newKernels + ": the kernel's command line already has nohz=off"},
+		"in another entry":               {redHatHost(), in(other, "quiet", "quiet nohz=off"), other + ": the kernel's command line already has nohz=off"},
+		"in an entry for rescue":         {redHatHost(), in(rescue, "quiet", "quiet nohz=off"), ""},
+		"in a variable of TuneD":         {redHatHost(), set("tuned_params=skew_tick=1 nohz=off\n"), "already has nohz=off"},
+		"in a variable that is not used": {redHatHost(), set("others=nohz=off\n"), ""},
+		"in braces":                      {redHatHost(), func(h tree) { set("tuned_params=nohz=off\n")(h); in(first, "$tuned_params", "${tuned_params}")(h) }, "already has nohz=off"},
+		"in a variable of grub.cfg":      {redHatHost(), func(h tree) { set("")(h); h["/boot/grub2/grub.cfg"] += "set tuned_params=\"nohz=off\"\n" }, "already has nohz=off"},
+		"in grub.cfg, and the block counts": {redHatHost(), func(h tree) {
+			set("tuned_params=a\n")(h)
+			h["/boot/grub2/grub.cfg"] += "set tuned_params=\"nohz=off\"\n"
+		}, ""},
+		"systemd-boot":                   {systemdBootHost(), func(tree) {}, ""},
+		"systemd-boot, in another entry": {systemdBootHost(), in(older, "quiet", "quiet nohz=off"), older + ": the kernel's command line already has nohz=off"},
+		"systemd-boot, of another system": {systemdBootHost(), func(h tree) {
+			in(older, "quiet", "quiet nohz=off")(h)
+			in(older, "machine-id ", "machine-id 0")(h)
+		}, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.change(tc.host)
+			had := maps.Clone(tc.host)
+			err := findLoader(t, tc.host).Check(t.Context(), Arguments{Add: operation.AddKernelArguments("nohz=on").Arguments})
+			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("Check() = %v, want %q", err, tc.want)
+			}
+			if diff := cmp.Diff(had, tc.host); diff != "" {
+				t.Errorf("the host before and after (-before +after):\n%s", diff)
 			}
 		})
 	}

@@ -42,6 +42,8 @@ type Arguments struct {
 	Remove, Add []string
 	// Fallback says which way back is enough while they are tried.
 	Fallback operation.Fallback
+	// Back tells that a trial is taken back: what others have made of the line meanwhile keeps nothing from being put back.
+	Back bool
 }
 
 // Loader is one boot loader on one host.
@@ -52,6 +54,9 @@ type Loader interface {
 	Stuck() (string, error)
 	// Trial are the files of an entry with the changed arguments. The default entry stays as it is.
 	Trial(change Arguments) ([]Write, error)
+	// Check says why the changed arguments could not be made permanent as they are to be tried, such as words that others have put where
+	// Generate would take them from. It makes what Generate makes, and leaves nothing of it.
+	Check(ctx context.Context, change Arguments) error
 	// Arm is the boot loader's memory, in which the next start is the trial, once.
 	Arm() (Write, error)
 	// Disarmed is the boot loader's memory without the trial. Before is what it was before it was armed.
@@ -59,7 +64,7 @@ type Loader interface {
 	// Permanent are the files of which Generate makes what the boot loader reads; none where there are no such files.
 	Permanent(add []string) ([]Write, error)
 	// Generate makes what the boot loader reads of what is on the disk now, checks it, and returns it. The arguments must be
-	// in the line of the default entry, and no others of ours.
+	// in the line of the default entry, and no others of ours. Where any are added, that line must be the one that was tried.
 	Generate(ctx context.Context, change Arguments) ([]Write, error)
 	// Marked are the files with arguments of ours: those that the boot loader reads, and those of which others make them.
 	Marked() ([]string, error)
@@ -190,6 +195,26 @@ func (a Arguments) change(line []string) ([]string, error) {
 			"and nothing of it is lost", strings.Join(foreign, " "))
 	}
 	return append(changed, a.Add...), nil
+}
+
+// compareLines returns the words that a line has and another lacks, and the other way round. Where the root is said to be is nobody's
+// setting: tools spell it as they find it. The order of words counts for those of the same parameter only.
+func compareLines(line, other []string) (more, less []string, isSame bool) {
+	line, other = byParameter(line), byParameter(other)
+	more, less = slices.Clone(line), slices.Clone(other)
+	for _, word := range other {
+		if i := slices.Index(more, word); i >= 0 {
+			j := slices.Index(less, word)
+			more, less = slices.Delete(more, i, i+1), slices.Delete(less, j, j+1)
+		}
+	}
+	return more, less, slices.Equal(line, other)
+}
+
+func byParameter(line []string) []string {
+	words := slices.DeleteFunc(slices.Clone(line), func(word string) bool { return parameterOf(word) == "root" })
+	slices.SortStableFunc(words, func(a, b string) int { return strings.Compare(parameterOf(a), parameterOf(b)) })
+	return words
 }
 
 func parameterOf(argument string) string {

@@ -36,6 +36,9 @@ func (a Arguments) due(line []string) Arguments {
 	return due
 }
 
+// dueIn returns a line of arguments with what is due of the change made.
+func (a Arguments) dueIn(line []string) ([]string, error) { return a.due(line).change(line) }
+
 // edit changes the arguments in a text and nothing else of it: spaces and line breaks stay. Left are those that are to be removed
 // and are not in it.
 func (a Arguments) edit(text string) (edited string, left []string) {

@@ -6,6 +6,7 @@ package bootloader
 import (
 	"context"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -125,6 +126,120 @@ func TestTrialIsRefused(t *testing.T) {
 			}
 			if _, err = loader.Trial(Arguments{Add: tc.add}); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("Trial() = %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// generating is a host whose grub-mkconfig makes a text.
+type generating struct {
+	tree
+
+	makes string
+}
+
+func (g generating) Tool(_ context.Context, program string, arguments ...string) error {
+	if path.Base(program) == "grub-mkconfig" {
+		if g.makes == "" {
+			g.tree[arguments[1]+".new"] = "half"
+			return fs.ErrInvalid
+		}
+		g.tree[arguments[1]] = g.makes
+	}
+	return nil
+}
+
+// inDefault changes the line of the entry that is started by default, and in no other.
+func inDefault(from, to string) func(string) string {
+	return func(config string) string { return strings.Replace(config, from, to, 1) }
+}
+
+// TestCheckOfDebian: an edit of what grub-mkconfig reads that nobody has run it for is refused where it is about the default entry's words.
+func TestCheckOfDebian(t *testing.T) {
+	add, before := operation.AddKernelArguments("nohz=on").Arguments, operation.AddKernelArguments("nohz=off").Arguments
+	with := func(words string) func(string) string { return inDefault("ro  quiet", "ro  quiet "+words) }
+	same := func(config string) string { return config }
+	const root = "linux	/boot/vmlinuz-6.1.0-56-amd64 root=UUID=5d0c1b2a-0f0e-4c4e-9b1a-2f6a7e1d9c3b"
+	cases := map[string]struct {
+		has, makes func(string) string
+		change     Arguments
+		want       string
+	}{
+		"nothing":                  {same, same, Arguments{Add: add}, ""},
+		"a parameter of ours":      {same, with("nohz=off"), Arguments{Add: add}, "already has nohz=off, which the plan sets, too: take it out where it was put, and nothing of it is lost (grub-mkconfig takes it from /etc/default/grub)"},
+		"a word":                   {same, with("nosmt"), Arguments{Add: add}, "with nosmt, and grub.cfg has it otherwise: somebody has changed /etc/default/grub.d/50-smt.cfg and has not run update-grub"},
+		"a word less":              {same, inDefault("ro  quiet", "ro"), Arguments{Add: add}, "without quiet, and grub.cfg has it otherwise: somebody has changed /etc/default/grub or a file in /etc/default/grub.d"},
+		"another console":          {with("console=tty0 console=ttyS0"), with("console=ttyS0 console=tty0"), Arguments{Add: add}, "in another order"},
+		"another default":          {same, inDefault(`set default="0"`, `set default="1>1"`), Arguments{Add: add}, "with single and without quiet"},
+		"words in another order":   {same, inDefault("ro  quiet", "quiet ro"), Arguments{Add: add}, ""},
+		"the root spelled by name": {same, inDefault(root, "linux	/boot/vmlinuz-6.1.0-56-amd64 root=/dev/vda1"), Arguments{Add: add}, ""},
+		"another kernel":           {same, func(c string) string { return strings.ReplaceAll(c, "6.1.0-56", "6.1.0-60") }, Arguments{Add: add}, ""},
+		"other words for recovery": {same, func(c string) string { return strings.ReplaceAll(c, "ro single", "ro single nomodeset nohz=off") }, Arguments{Add: add}, ""},
+		"another system":           {same, func(c string) string { return c + "menuentry 'Other' {\n\tlinux /o root=/dev/sdb1 nohz=off\n}\n" }, Arguments{Add: add}, ""},
+		"a default that is saved":  {same, inDefault(`set default="0"`, `set default="${saved_entry}"`), Arguments{Add: add}, ""},
+		"ours, that grub.cfg has":  {with(strings.Join(before, " ")), with(strings.Join(before, " ")), Arguments{Add: add, Remove: before}, ""},
+		"ours, that it has lost":   {same, with(strings.Join(before, " ")), Arguments{Add: add, Remove: before}, ""},
+		"a tool that fails":        {same, func(string) string { return "" }, Arguments{Add: add}, "making grub.cfg: invalid argument"},
+		"nothing at all":           {same, func(string) string { return "\n" }, Arguments{Add: add}, "the new grub.cfg is empty"},
+		"what is given back":       {with(strings.Join(before, " ")), with("nosmt"), Arguments{Remove: before}, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := debianHost(t)
+			config := h[grubConfigFile]
+			h[grubConfigFile] = tc.has(config)
+			h["/etc/default/grub"] = "GRUB_CMDLINE_LINUX_DEFAULT=\"quiet nohz=off\"\n"
+			h["/etc/default/grub.d/50-smt.cfg"] = "GRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT nosmt\"\n"
+			had := maps.Clone(h)
+			loader, err := Find(generating{h, tc.makes(config)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = loader.Check(t.Context(), tc.change)
+			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("Check() = %v, want %q", err, tc.want)
+			}
+			if diff := cmp.Diff(had, h); diff != "" {
+				t.Errorf("the host before and after (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestGeneratedOfDebian: what becomes permanent is the line that was tried. Taking back is not kept up by what others have put there.
+func TestGeneratedOfDebian(t *testing.T) {
+	add := operation.AddKernelArguments("nohz=on").Arguments
+	ours := strings.Join(add, " ")
+	cases := map[string]struct {
+		has, makes string
+		change     Arguments
+		want       string
+	}{
+		"as tried":                     {"quiet", "quiet " + ours, Arguments{Add: add}, ""},
+		"once more":                    {"quiet " + ours, "quiet " + ours, Arguments{Add: add}, ""},
+		"with another of the same":     {"quiet", "quiet nohz=off " + ours, Arguments{Add: add}, "with nohz=off, and grub.cfg has it otherwise"},
+		"with what was put there":      {"quiet nohz=off", "quiet nohz=off " + ours, Arguments{Add: add}, "already has nohz=off"},
+		"without a word":               {"quiet", ours, Arguments{Add: add}, "without quiet"},
+		"without ours":                 {"quiet", "quiet", Arguments{Add: add}, "lacks nohz=on"},
+		"taken back":                   {"quiet", "quiet nosmt " + ours, Arguments{Add: add, Back: true}, ""},
+		"given back":                   {"quiet " + ours, "quiet nosmt", Arguments{Remove: add}, ""},
+		"given back, and not all gone": {"quiet " + ours, "quiet " + ours, Arguments{Remove: add}, "has the marker"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := debianHost(t)
+			config := h[grubConfigFile]
+			h[grubConfigFile] = inDefault("quiet", tc.has)(config)
+			loader, err := Find(generating{h, inDefault("quiet", tc.makes)(config)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			writes, err := loader.Generate(t.Context(), tc.change)
+			if tc.want == "" && (err != nil || len(writes) != 1) || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("Generate() = %d writes, %v, want %q", len(writes), err, tc.want)
+			}
+			if _, left := h[grubGenerated]; left {
+				t.Errorf("%s is left", grubGenerated)
 			}
 		})
 	}

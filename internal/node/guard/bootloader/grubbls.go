@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -18,8 +19,6 @@ import (
 const (
 	blsFolder = "/boot/loader/entries"
 	blsGRUB   = "/boot/grub2"
-	// kernelOptions is the variable of GRUB's environment that entries of RHEL 8 take their arguments from.
-	kernelOptions = "$kernelopts"
 	// rescue is in the names of entries that are to start whatever has become of all others.
 	rescue = "rescue"
 )
@@ -86,7 +85,11 @@ func (b bls) Trial(change Arguments) ([]Write, error) {
 		return nil, fmt.Errorf("saved_entry in %s does not name an entry in %s, so that the trial could become what is started by default: "+
 			"name one with grub2-set-default", b.path, blsFolder)
 	}
-	text, err := change.changeOptions(string(start.Content), expanding(e))
+	expand, err := b.expanding()
+	if err != nil {
+		return nil, err
+	}
+	text, err := change.changeOptions(string(start.Content), expand)
 	if err != nil {
 		return nil, err
 	}
@@ -98,14 +101,48 @@ func (b bls) Trial(change Arguments) ([]Write, error) {
 	return []Write{{Path: path.Join(blsFolder, trialEntry+entryEnding), State: start}}, nil
 }
 
-// expanding adds what a variable of GRUB's environment stands for.
-func expanding(e environment) func([]string) []string {
-	return func(options []string) []string {
-		if !slices.Contains(options, kernelOptions) {
-			return options
-		}
-		return append(slices.Clone(options), strings.Fields(e.get(strings.TrimPrefix(kernelOptions, "$")))...)
+// Check changes all entries as Generate does.
+func (b bls) Check(ctx context.Context, change Arguments) error {
+	_, err := b.Generate(ctx, change)
+	return err
+}
+
+var (
+	// usedVariable is how blscfg takes variables in options (its expand_val).
+	usedVariable = regexp.MustCompile(`\$\{?([A-Za-z0-9_]+)\}?`)
+	setVariable  = regexp.MustCompile(`(?m)^[ \t]*set[ \t]+([A-Za-z0-9_]+)="?([^"\n]*)"?[ \t]*$`)
+)
+
+// expanding adds what variables stand for: $kernelopts, from which entries of RHEL 8 take their arguments, $tuned_params of TuneD, any other.
+// Those of GRUB's environment count; what grub.cfg sets does for the rest.
+func (b bls) expanding() (func([]string) []string, error) {
+	e, _, err := b.environment()
+	if err != nil {
+		return nil, err
 	}
+	config, err := b.host.Read(blsGRUB + "/grub.cfg")
+	if err != nil {
+		return nil, err
+	}
+	values := map[string]string{}
+	for _, set := range setVariable.FindAllStringSubmatch(string(config.Content), -1) {
+		values[set[1]] = set[2]
+	}
+	for _, v := range e.variables {
+		values[v.name] = v.value
+	}
+	return func(options []string) []string {
+		expanded := slices.Clone(options)
+		for _, option := range options {
+			if !strings.HasPrefix(option, "$") {
+				continue
+			}
+			for _, used := range usedVariable.FindAllStringSubmatch(option, -1) {
+				expanded = append(expanded, strings.Fields(values[used[1]])...)
+			}
+		}
+		return expanded
+	}, nil
 }
 
 // Permanent is nothing: the entries are what people and tools write to.
@@ -114,7 +151,7 @@ func (b bls) Permanent([]string) ([]Write, error) { return nil, nil }
 // Generate changes the arguments of each entry but those for rescue, and of the kernels that will be installed. What is
 // changed already stays as it is.
 func (b bls) Generate(_ context.Context, change Arguments) ([]Write, error) {
-	e, _, err := b.environment()
+	expand, err := b.expanding()
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +164,7 @@ func (b bls) Generate(_ context.Context, change Arguments) ([]Write, error) {
 		if !strings.HasSuffix(name, entryEnding) || strings.Contains(name, rescue) || name == trialEntry+entryEnding {
 			continue
 		}
-		text := func(content string) (string, error) { return change.changeOptions(content, expanding(e)) }
+		text := func(content string) (string, error) { return change.changeOptions(content, expand) }
 		if writes, err = rewrite(b.host, writes, path.Join(blsFolder, name), text); err != nil {
 			return nil, err
 		}

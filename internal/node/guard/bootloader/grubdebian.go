@@ -5,6 +5,7 @@ package bootloader
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,9 @@ const (
 	grubEnvironment = "/boot/grub/grubenv"
 	// grubGenerated is where grub-mkconfig writes: it truncates what it writes to, and a power cut then leaves no grub.cfg.
 	grubGenerated = "/boot/grub/lowlatency-grub.cfg"
-	grubDefaults  = "/etc/default/grub"
+	// grubLookedAt is where it writes what is only looked at: nobody has written down that it is there, and a power cut takes it away.
+	grubLookedAt = "/run/lowlatency-grub.cfg"
+	grubDefaults = "/etc/default/grub"
 	// grubArguments is read last, so that it adds to what all other files have set.
 	grubArguments = "/etc/default/grub.d/zz-lowlatency.cfg"
 	// argumentsComment is its first line.
@@ -89,6 +92,93 @@ func (d debian) Trial(change Arguments) ([]Write, error) {
 		state.Mode, state.UID, state.GID, state.Label = custom.Mode, custom.UID, custom.GID, custom.Label
 	}
 	return []Write{{Path: grubCustomFile, State: state}}, nil
+}
+
+// Check has grub-mkconfig make a grub.cfg, and looks whether its default entry has the line that the one in use has. An edit of
+// /etc/default/grub that nobody has made a grub.cfg of would become permanent together with our arguments, and was not tried with them.
+// Where arguments only go, it keeps nothing from being given back.
+func (d debian) Check(ctx context.Context, change Arguments) error {
+	if len(change.Add) == 0 {
+		return nil
+	}
+	_, text, err := d.config()
+	if err != nil {
+		return err
+	}
+	had, err := d.defaultLine([]byte(text))
+	if err != nil {
+		return err
+	}
+	made, err := d.made(ctx, grubLookedAt)
+	if err != nil {
+		return err
+	}
+	line, err := d.defaultLine(made.Content)
+	if err != nil {
+		return err
+	}
+	would, err := change.dueIn(line)
+	if err != nil {
+		more, _, _ := compareLines(line, had)
+		return fmt.Errorf("%w (grub-mkconfig takes it from %s)", err, d.sources(more))
+	}
+	want, err := change.dueIn(had)
+	if err != nil {
+		return err
+	}
+	return d.sameLine(would, want)
+}
+
+// defaultLine are the arguments of the default entry of a grub.cfg.
+func (d debian) defaultLine(content []byte) ([]string, error) {
+	config, err := d.resolved(content)
+	if err != nil {
+		return nil, err
+	}
+	start, err := config.find(config.defaultEntry)
+	if err != nil {
+		return nil, err
+	}
+	return start.arguments()
+}
+
+// sameLine is an error where grub-mkconfig makes another line than it should.
+func (d debian) sameLine(made, want []string) error {
+	more, less, isSame := compareLines(made, want)
+	if isSame {
+		return nil
+	}
+	var how []string
+	if len(more) > 0 {
+		how = append(how, "with "+strings.Join(more, " "))
+	}
+	if len(less) > 0 {
+		how = append(how, "without "+strings.Join(less, " "))
+	}
+	if len(how) == 0 {
+		how = []string{"in another order"}
+	}
+	return fmt.Errorf("grub-mkconfig makes the line of the default entry %s, and grub.cfg has it otherwise: somebody has changed %s and has not run update-grub. "+
+		"This would be kept together with the arguments of the plan, and is not tried with them: run update-grub, or take the change back",
+		strings.Join(how, " and "), d.sources(more))
+}
+
+// sources are the files that words of a line are from, or all that they may be from.
+func (d debian) sources(words []string) string {
+	const all = grubDefaults + " or a file in /etc/default/grub.d"
+	names, err := within(d.host, path.Dir(grubArguments))
+	if err != nil {
+		return all
+	}
+	var from []string
+	for _, name := range append([]string{grubDefaults}, names...) {
+		file, err := d.host.Read(name)
+		has := func(word string) bool { return strings.Contains(string(file.Content), word) }
+		if err == nil && name != grubArguments && slices.ContainsFunc(words, has) {
+			from = append(from, name)
+		}
+	}
+	return cmp.Or(strings.Join(from, ", "), all)
 }
 
 // changed are the arguments of an entry after a change.
@@ -168,59 +258,74 @@ func (d debian) Marked() ([]string, error) {
 }
 
 // Leftovers are what grub-mkconfig was writing: it writes beside the file that it is told, and renames that (util/grub-mkconfig.in).
-func (d debian) Leftovers() []string { return []string{grubGenerated + ".new", grubGenerated} }
+func (d debian) Leftovers() []string { return leftovers(grubGenerated) }
+
+func leftovers(name string) []string { return []string{name + ".new", name} }
 
 // Generate has grub-mkconfig make a grub.cfg beside the one in use, and looks at it before it takes its place.
 func (d debian) Generate(ctx context.Context, change Arguments) ([]Write, error) {
-	if err := d.host.Tool(ctx, "/usr/sbin/grub-mkconfig", "-o", grubGenerated); err != nil {
-		return nil, fmt.Errorf("making grub.cfg: %w", err)
-	}
-	if err := d.host.Tool(ctx, "/usr/bin/grub-script-check", grubGenerated); err != nil {
-		return nil, fmt.Errorf("checking the new grub.cfg: %w", err)
-	}
-	made, err := d.host.Read(grubGenerated)
+	made, err := d.made(ctx, grubGenerated)
 	if err != nil {
-		return nil, err
-	}
-	if err := d.host.Discard(grubGenerated); err != nil {
 		return nil, err
 	}
 	old, err := d.host.Read(grubConfigFile)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.checkGenerated(made.Content, change); err != nil {
+	if err := d.checkGenerated(made.Content, old.Content, change); err != nil {
 		return nil, fmt.Errorf("the new grub.cfg is not put in place: %w", err)
 	}
 	old.Type, old.Content = hostfile.Regular, made.Content
 	return []Write{{Path: grubConfigFile, Role: journal.Derived, State: old}}, nil
 }
 
-// checkGenerated looks for the arguments in the line of the default entry.
-func (d debian) checkGenerated(content []byte, change Arguments) error {
-	if len(bytes.TrimSpace(content)) == 0 {
-		return errors.New("it is empty")
+// made is what grub-mkconfig makes, without the file that it has written it to.
+func (d debian) made(ctx context.Context, name string) (hostfile.State, error) {
+	made, err := d.make(ctx, name)
+	for _, left := range leftovers(name) {
+		err = errors.Join(err, d.host.Discard(left))
 	}
-	config, err := d.resolved(content)
-	if err != nil {
-		return err
+	return made, err
+}
+
+func (d debian) make(ctx context.Context, name string) (hostfile.State, error) {
+	if err := d.host.Tool(ctx, "/usr/sbin/grub-mkconfig", "-o", name); err != nil {
+		return hostfile.State{}, fmt.Errorf("making grub.cfg: %w", err)
 	}
-	start, err := config.find(config.defaultEntry)
-	if err != nil {
-		return err
+	if err := d.host.Tool(ctx, "/usr/bin/grub-script-check", name); err != nil {
+		return hostfile.State{}, fmt.Errorf("checking the new grub.cfg: %w", err)
 	}
-	line, err := start.arguments()
+	made, err := d.host.Read(name)
+	if err == nil && len(bytes.TrimSpace(made.Content)) == 0 {
+		err = errors.New("the new grub.cfg is empty")
+	}
+	return made, err
+}
+
+// checkGenerated looks for the arguments in the line of the default entry, and for anything else that was not in the line before.
+func (d debian) checkGenerated(content, old []byte, change Arguments) error {
+	line, err := d.defaultLine(content)
 	if err != nil {
 		return err
 	}
 	for _, argument := range change.Add {
 		if !slices.Contains(line, argument) {
-			return fmt.Errorf("its default entry %q lacks %s: another file in /etc/default/grub.d sets GRUB_CMDLINE_LINUX_DEFAULT after ours",
-				start.title, argument)
+			return fmt.Errorf("its default entry lacks %s: another file in /etc/default/grub.d sets GRUB_CMDLINE_LINUX_DEFAULT after ours", argument)
 		}
 	}
 	if marker := operation.MarkerOf(line); marker != operation.MarkerOf(change.Add) {
-		return fmt.Errorf("its default entry %q has the marker %q, which is not that of the arguments", start.title, marker)
+		return fmt.Errorf("its default entry has the marker %q, which is not that of the arguments", marker)
 	}
-	return nil
+	if len(change.Add) == 0 || change.Back {
+		return nil
+	}
+	had, err := d.defaultLine(old)
+	if err != nil {
+		return err
+	}
+	want, err := change.dueIn(had)
+	if err != nil {
+		return err
+	}
+	return d.sameLine(line, want)
 }

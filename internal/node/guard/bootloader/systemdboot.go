@@ -154,6 +154,12 @@ func (s entries) Trial(change Arguments) ([]Write, error) {
 	return []Write{{Path: trial.path, State: trial.state}}, nil
 }
 
+// Check changes all entries as Generate does.
+func (s entries) Check(ctx context.Context, change Arguments) error {
+	_, err := s.Generate(ctx, change)
+	return err
+}
+
 func asTheyAre(options []string) []string { return options }
 
 // checkFeatures asks the loader that has started this kernel.
