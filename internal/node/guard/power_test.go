@@ -360,11 +360,6 @@ func TestForeignChangesStay(t *testing.T) {
 	}
 }
 
-const (
-	replacedFile = "/etc/modprobe.d/lowlatency-trading.conf"
-	newFile      = "/etc/sysctl.d/99-lowlatency-rps.conf"
-)
-
 // undone is a host on which a plan is in force, and somebody has made a path what it was before.
 func undone(t *testing.T, name string) *world {
 	t.Helper()
