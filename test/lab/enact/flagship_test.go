@@ -38,6 +38,7 @@ func planned() []fact {
 		{"the arguments are permanent", "grep -c lowlatency.boot= /etc/default/grub.d/*lowlatency*.cfg", "1"},
 		{"the trial's entry is gone", "cat /boot/grub/custom.cfg 2>/dev/null | grep -c lowlatency; true", "0"},
 		{"nothing is armed", "grub-editenv /boot/grub/grubenv list | grep -c 'next_entry=.'; true", "0"},
+		{"the guard starts before the kubelet", "systemctl show -P Before lowlatency-guard.service | tr ' ' '\\n' | grep -cx kubelet.service; true", "1"},
 		{"units that failed", "systemctl list-units --state=failed --plain --no-legend | wc -l", "0"},
 	}
 }
