@@ -45,7 +45,7 @@ func TestTrialsThatFail(t *testing.T) {
 	if err != nil || result.ExitCode == 0 || !strings.Contains(result.Stderr, "root=") {
 		t.Errorf("another root: %+v, %v", result, err)
 	}
-	h.row("a root= that does not exist", "refused", strings.TrimSpace(result.Stderr))
+	h.row("a root= beside that of the host", "refused", strings.TrimSpace(result.Stderr))
 
 	h.fullDisk(before)
 	h.back("before")
@@ -61,6 +61,9 @@ func TestTrialsThatFail(t *testing.T) {
 	}
 	h.takenBack("a kernel that panics at boot", before, line, "did not come up", status)
 
+	h.back("before")
+	h.lostRoot(before, line)
+
 	// The kernel takes no such value, so the host is not as planned when its time is over.
 	h.back("before")
 	unverified := h.write("unverified", []operation.Operation{
@@ -73,6 +76,18 @@ func TestTrialsThatFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.takenBack("a host that is not verified before its deadline", before, line, "vm/swappiness", h.settled())
+}
+
+// lostRoot tries a kernel that comes up and whose initial memory disk cannot mount the root: it waits in a shell for ever, where nothing has
+// it reboot.
+func (h *host) lostRoot(before, line string) {
+	h.t.Helper()
+	file := h.write("lost", []operation.Operation{operation.AddKernelArguments("nohz_full=1", "rootfstype=nosuchfs", "panic=5")})
+	status := h.apply(file)
+	if console := h.machine.Console(20000); !strings.Contains(console, "as root file system") {
+		h.t.Error("the initial memory disk did not say that it cannot mount the root")
+	}
+	h.takenBack("a root that cannot be mounted", before, line, "did not come up", status)
 }
 
 // back goes back to a state that was saved.
