@@ -107,17 +107,18 @@ func (a *app) render(ctx context.Context, options *renderOptions) error {
 	if err := write(a.Out, bundles); err != nil {
 		return err
 	}
-	if a.explainRefusals(bundles) {
+	if a.explainRefusals(bundles, options.format.Value == "operations") {
 		return errFindings
 	}
 	return unplanned(all)
 }
 
-// explainRefusals says on the standard error why nothing may be written on hosts, and whether there are such.
-func (a *app) explainRefusals(bundles []rendering.Bundle) bool {
+// explainRefusals says on the standard error why nothing may be written on hosts, and whether there are such. What was not checked is
+// refused only where it would be written: as operations.
+func (a *app) explainRefusals(bundles []rendering.Bundle, asOperations bool) bool {
 	refused := false
 	for _, bundle := range bundles {
-		if bundle.Host == nil || !bundle.Host.Refused {
+		if bundle.Host == nil || !bundle.Host.Refused && (!asOperations || len(bundle.Operations) > 0) {
 			continue
 		}
 		refused = true
@@ -225,7 +226,7 @@ func writeOperations(out io.Writer, bundles []rendering.Bundle) error {
 	if len(bundles) != 1 || bundles[0].Host == nil {
 		return errors.New("-o operations prints what is written on one host of Kubernetes: give one by --root, and not one of OpenShift")
 	}
-	if bundles[0].Host.Refused {
+	if len(bundles[0].Operations) == 0 {
 		return nil
 	}
 	text, err := yaml.Marshal(map[string]any{"operations": bundles[0].Operations})

@@ -126,3 +126,21 @@ func TestRenderRefusesHosts(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestRenderOfAnUnreadKubelet: a host whose kubelet's configuration nobody can read is rendered, with a finding, and not for a guard.
+func TestRenderOfAnUnreadKubelet(t *testing.T) {
+	debian := ordinaryTree(t, "debian", ordinaryhost.Debian())
+	if err := os.Remove(filepath.Join(debian, "var/lib/kubelet/config.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	got := run(t, profileHead, "render", "-f", "-", "--root", debian)
+	told := strings.Join(strings.Fields(got.out), " ")
+	if got.code != ExitOK || !strings.Contains(got.out, "files:") || !strings.Contains(told, "was not checked, and nothing is written") ||
+		strings.Contains(got.out, "refused:") {
+		t.Errorf("%+v", got)
+	}
+	got = run(t, profileHead, "render", "-f", "-", "-o", "operations", "--root", debian)
+	if got.code != ExitFindings || got.out != "" || !strings.Contains(got.err, "nothing may be written on debian: Critical: the kubelet: /var/lib/kubelet/config.yaml") {
+		t.Errorf("%+v", got)
+	}
+}

@@ -14,6 +14,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/kubeletconfig"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/kubernetes"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
@@ -101,6 +102,38 @@ func judgeMerged(p *plan.NodePlan, booted *topology.Topology, directory string) 
 		return fmt.Errorf("the kubelet refuses what its files come to: %s: %w", written.KubeletConfiguration, err)
 	}
 	return nil
+}
+
+// TestKubeletRefusesWhatJudgeRefuses puts a merged configuration with what others say before the kubelet's code and before ours: they agree.
+func TestKubeletRefusesWhatJudgeRefuses(t *testing.T) {
+	const merged = `{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "cpuManagerPolicy": "static", "reservedSystemCPUs": "0",
+		"containerRuntimeEndpoint": "unix:///run/x.sock", "cpuManagerPolicyOptions": {"distribute-cpus-across-numa": "true"},
+		"memoryManagerPolicy": "Static", "systemReserved": {"memory": "1Gi"}, "kubeReserved": {"memory": "1Gi"}, "evictionHard": {"memory.available": "1Gi"},
+		"reservedMemory": [{"numaNode": 0, "limits": {"memory": "3Gi"}}]%s}`
+	machine := MachineInfo(layout{
+		packages: 2, nodesPerPackage: 1, coresPerNode: 8, threads: 1, memoryPerNode: 64 << 30, vendor: "Intel", architecture: "amd64",
+	}.topology())
+	for name, tc := range map[string]struct {
+		more    string
+		refused bool
+	}{
+		"nothing":                        {"", false},
+		"a limit of pods":                {`, "maxPods": 30`, false},
+		"pods alone are held to it":      {`, "enforceNodeAllocatable": ["pods"]`, false},
+		"a control group of the kubelet": {`, "kubeReservedCgroup": "/kube.slice"`, true},
+		"a control group of the system":  {`, "systemReservedCgroup": "/system.slice"`, true},
+		"enforced without one":           {`, "enforceNodeAllocatable": ["pods", "system-reserved"]`, true},
+		"enforced for CPUs without one":  {`, "enforceNodeAllocatable": ["pods", "kube-reserved-compressible"]`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			configuration := fmt.Appendf(nil, merged, tc.more)
+			_, theirs := Judge(configuration, machine, t.TempDir())
+			ours := kubeletconfig.Judge(configuration)
+			if theirs != nil != tc.refused || ours != nil != tc.refused {
+				t.Errorf("the kubelet: %v\nours: %v", theirs, ours)
+			}
+		})
+	}
 }
 
 // randomLayout is a machine of one to twelve NUMA nodes.

@@ -59,7 +59,7 @@ func Judge(merged []byte) error {
 	if err := json.Unmarshal(merged, &configuration); err != nil {
 		return fmt.Errorf("%s: %w", Kind, err)
 	}
-	return checkKubelet(&configuration)
+	return errors.Join(checkKubelet(&configuration), checkTogether(&configuration))
 }
 
 // joinFields joins the planned fields, which already have the kubelet's names, and the additional ones.

@@ -134,6 +134,58 @@ func TestKubeletConfigurationRefusals(t *testing.T) {
 	}
 }
 
+// TestJudge: what others say beside the planned values is refused where the kubelet would refuse it (the same values are put before the
+// kubelet's own code by TestKubeletRefusesWhatJudgeRefuses of test/kubelet), and nothing else is.
+func TestJudge(t *testing.T) {
+	for name, tc := range map[string]struct {
+		field string
+		value any
+		want  string
+	}{
+		"nothing else":                    {"maxPods", 100, ""},
+		"a field of a later release":      {"maxPodz", 100, ""},
+		"pods alone are held to it":       {"enforceNodeAllocatable", []string{"pods"}, ""},
+		"a gate of another part":          {"featureGates", map[string]bool{"GracefulNodeShutdown": false, "CPUManagerPolicyAlphaOptions": false}, ""},
+		"a gate that is on":               {"featureGates", map[string]bool{"CPUManagerPolicyOptions": true}, ""},
+		"a gate of options that none has": {"featureGates", map[string]bool{"TopologyManagerPolicyOptions": false, "CPUManagerPolicyBetaOptions": false}, ""},
+		"the kubelet's control group":     {"kubeReservedCgroup", "/kube.slice", "kubeReservedCgroup is \"/kube.slice\", which the kubelet refuses"},
+		"the system's control group":      {"systemReservedCgroup", "/system.slice", "systemReservedCgroup is \"/system.slice\", which the kubelet refuses"},
+		"enforced for the system":         {"enforceNodeAllocatable", []string{"pods", "system-reserved"}, "enforceNodeAllocatable has system-reserved, which needs systemReservedCgroup"},
+		"enforced for its CPUs":           {"enforceNodeAllocatable", []string{"kube-reserved-compressible"}, "enforceNodeAllocatable has kube-reserved-compressible, which"},
+		"options whose gate is off":       {"featureGates", map[string]bool{"CPUManagerPolicyOptions": false}, "cpuManagerPolicyOptions needs the feature gate CPUManagerPolicyOptions"},
+		"memory of a NUMA node twice": {
+			"reservedMemory", []any{
+				map[string]any{"numaNode": 0, "limits": map[string]any{"memory": "550Mi"}}, map[string]any{"numaNode": 0, "limits": map[string]any{"memory": "550Mi"}},
+			}, "reservedMemory has memory of NUMA node 0 twice",
+		},
+		"no memory of a NUMA node": {
+			"reservedMemory", []any{
+				map[string]any{"numaNode": 0, "limits": map[string]any{"memory": "1100Mi"}}, map[string]any{"numaNode": 1, "limits": map[string]any{"memory": "0"}},
+			}, "reservedMemory has nothing for memory of NUMA node 1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			raw, err := Print(managed())
+			if err != nil {
+				t.Fatal(err)
+			}
+			fields := map[string]any{}
+			if err := json.Unmarshal(raw, &fields); err != nil {
+				t.Fatal(err)
+			}
+			fields[tc.field] = tc.value
+			if raw, err = json.Marshal(fields); err != nil {
+				t.Fatal(err)
+			}
+			if err := Judge(raw); tc.want != "" {
+				wantError(t, err, tc.want)
+			} else if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestKubeletConfigurationAcceptsUnlikeUnits(t *testing.T) {
 	kubelet := managed()
 	kubelet.ReservedMemory = []plan.MemoryReservation{

@@ -28,6 +28,68 @@ func checkKubelet(configuration *kubeletv1beta1.KubeletConfiguration) error {
 	)
 }
 
+// checkTogether repeats those that planned values and what others say in their own files can violate only together.
+func checkTogether(configuration *kubeletv1beta1.KubeletConfiguration) error {
+	return errors.Join(checkReservedCgroups(configuration), checkGates(configuration), checkReservationLimits(configuration))
+}
+
+// checkReservedCgroups refuses control groups for what is reserved beside reservedSystemCPUs, which the kubelet does, and the enforcement of
+// reservations that needs such a control group (pkg/kubelet/apis/config/validation, ValidateKubeletConfiguration).
+func checkReservedCgroups(configuration *kubeletv1beta1.KubeletConfiguration) error {
+	var problems []error
+	for _, part := range []struct{ field, group, enforcement string }{
+		{"systemReservedCgroup", configuration.SystemReservedCgroup, "system-reserved"},
+		{"kubeReservedCgroup", configuration.KubeReservedCgroup, "kube-reserved"},
+	} {
+		if part.group != "" && configuration.ReservedSystemCPUs != "" {
+			problems = append(problems, fmt.Errorf("%s.%s is %q, which the kubelet refuses beside reservedSystemCPUs", Kind, part.field, part.group))
+		}
+		for _, enforced := range configuration.EnforceNodeAllocatable {
+			if part.group == "" && (enforced == part.enforcement || enforced == part.enforcement+"-compressible") {
+				problems = append(problems, fmt.Errorf("%s.enforceNodeAllocatable has %s, which needs %s, and the kubelet refuses that beside "+
+					"reservedSystemCPUs", Kind, enforced, part.field))
+			}
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// checkGates refuses options whose feature gate is off (cmd/kubelet/app/server.go, run; policy_options.go of the CPU manager). What is said of
+// gates that a release has no more is for the kubelet to refuse.
+func checkGates(configuration *kubeletv1beta1.KubeletConfiguration) error {
+	var problems []error
+	refuse := func(field, gate string, isGiven bool) {
+		if enabled, set := configuration.FeatureGates[gate]; isGiven && set && !enabled {
+			problems = append(problems, fmt.Errorf("%s.%s needs the feature gate %s, which is off", Kind, field, gate))
+		}
+	}
+	_, acrossNUMA := configuration.CPUManagerPolicyOptions["distribute-cpus-across-numa"]
+	refuse("cpuManagerPolicyOptions", "CPUManagerPolicyOptions", len(configuration.CPUManagerPolicyOptions) > 0)
+	refuse("cpuManagerPolicyOptions[distribute-cpus-across-numa]", "CPUManagerPolicyBetaOptions", acrossNUMA)
+	refuse("topologyManagerPolicyOptions", "TopologyManagerPolicyOptions", len(configuration.TopologyManagerPolicyOptions) > 0)
+	return errors.Join(problems...)
+}
+
+// checkReservationLimits refuses limits of a NUMA node that are nothing, or are there twice (pkg/kubelet/apis/config/validation,
+// validateReservedMemoryConfiguration), whatever the policy of the memory manager is.
+func checkReservationLimits(configuration *kubeletv1beta1.KubeletConfiguration) error {
+	var problems []error
+	seen := map[string]bool{}
+	for _, reservation := range configuration.ReservedMemory {
+		for name, quantity := range reservation.Limits {
+			limit := fmt.Sprintf("%s of NUMA node %d", name, reservation.NumaNode)
+			switch {
+			case seen[limit]:
+				problems = append(problems, fmt.Errorf("%s.reservedMemory has %s twice", Kind, limit))
+			case quantity.IsZero():
+				problems = append(problems, fmt.Errorf("%s.reservedMemory has nothing for %s", Kind, limit))
+			}
+			seen[limit] = true
+		}
+	}
+	return errors.Join(problems...)
+}
+
 // checkPolicies compares policy names with those that the kubelet on Linux knows. "" is the kubelet's default.
 func checkPolicies(configuration *kubeletv1beta1.KubeletConfiguration) error {
 	return errors.Join(

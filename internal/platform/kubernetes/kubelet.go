@@ -5,6 +5,7 @@ package kubernetes
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -98,25 +99,36 @@ type configurations struct {
 	// first and last are merged before and after ours; all is their merged text.
 	first, last []string
 	all         string
-	// known is false when a file could not be read.
-	known bool
+	// known is false when a part could not be read; missing names the first such, and why.
+	known   bool
+	missing string
+}
+
+// lack notes a part that could not be read.
+func (c *configurations) lack(source, reason string) {
+	if c.known {
+		c.known, c.missing = false, fmt.Sprintf("%s (%s)", cmp.Or(source, "its configuration"), cmp.Or(reason, "nobody has reported it"))
+	}
 }
 
 func (w *writer) otherConfigurations(own string) configurations {
-	// A folder that cannot be looked into may hold anything.
-	found := configurations{known: w.facts.Kubelet.DropIns.Known}
+	found := configurations{known: true}
+	if dropIns := w.facts.Kubelet.DropIns; !dropIns.Known {
+		// A folder that cannot be looked into may hold anything.
+		found.lack(dropIns.Source, dropIns.Reason)
+	}
 	file := w.facts.Kubelet.File
 	if text, known := file.Get(); known {
 		found.first = append(found.first, text)
 	} else if !strings.HasPrefix(own, "/var/lib/rancher/") {
-		found.known = false
+		found.lack(file.Source, file.Reason)
 	}
 	for _, other := range w.facts.Kubelet.DropIns.Value {
 		text, known := other.Content.Get()
 		switch {
 		case other.Path == own:
 		case !known:
-			found.known = false
+			found.lack(other.Path, other.Content.Reason)
 		case other.Path < own:
 			found.first = append(found.first, text)
 		default:
@@ -242,9 +254,17 @@ func (w *writer) checkFlags() {
 
 // checkMerged computes what the kubelet makes of all files, and refuses what it would not start with.
 func (w *writer) checkMerged(others configurations, content []byte) error {
-	if !others.known {
-		w.report(v1alpha1.SeverityHigh, ruleKubeletMerged, theKubelet, "Run this where the kubelet's configuration can be read.",
-			"its present configuration is not known, so what comes of it with the planned one was not checked")
+	switch {
+	case others.known:
+	case others.missing == "":
+		// It was read, and is no configuration, which is said already.
+		return nil
+	default:
+		w.unread++
+		w.report(v1alpha1.SeverityCritical, ruleKubeletMerged, theKubelet,
+			"Have a kubelet that has joined its cluster, and look from where its configuration can be read: on the host, or by an agent that is installed with "+
+				"config/agent-k3s or config/agent-rke2 where the kubelet is theirs.",
+			"%s cannot be read, so what comes of its configuration with the planned one was not checked, and nothing is written", others.missing)
 		return nil
 	}
 	merged, err := host.MergeKubeletConfigurations(slices.Concat(others.first, []string{string(content)}, others.last)...)

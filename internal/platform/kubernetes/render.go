@@ -110,9 +110,12 @@ func writingOf(shape fleet.Shape, name string, facts *host.Facts) (printedWritin
 	if err != nil {
 		return printedWriting{}, err
 	}
-	printed := rendering.HostWriting{PlanHash: shape.Hash, Nodes: []string{name}, Refused: written.Refused(), Findings: sentences(written.Findings)}
-	for i := range written.Operations {
-		addTo(&printed, &written.Operations[i])
+	printed := rendering.HostWriting{PlanHash: shape.Hash, Nodes: []string{name}, Findings: sentences(written.Findings)}
+	// What was not checked is shown all the same: who reads it may know what nobody could read.
+	shown := slices.Concat(written.Operations, written.Unchecked)
+	printed.Refused = written.Refused() && len(written.Unchecked) == 0
+	for i := range shown {
+		addTo(&printed, &shown[i])
 	}
 	slices.SortStableFunc(printed.Files, func(a, b rendering.WrittenFile) int { return cmp.Compare(a.Path, b.Path) })
 	return printedWriting{printed, written.Operations}, nil

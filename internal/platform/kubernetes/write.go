@@ -23,6 +23,9 @@ import (
 type Writing struct {
 	// Operations in the order in which they are carried out; none where a finding is Critical.
 	Operations []operation.Operation
+	// Unchecked are the operations where nothing stands in their way but that nobody has read the kubelet's present configuration: to be
+	// shown, and not to be carried out.
+	Unchecked []operation.Operation
 	// KubeletConfiguration is what the kubelet makes of its file and all drop-ins, as JSON; "" where it is not known.
 	KubeletConfiguration string
 	// Findings say what the host cannot have, or what has to be done first, in the order in which they were found.
@@ -61,6 +64,8 @@ type writer struct {
 
 	plan  *plan.NodePlan
 	facts *host.Facts
+	// unread is how many of the findings that refuse say that something could not be read.
+	unread int
 }
 
 // Write spells a plan for a host, of which ReadInstallation has read the facts. The error says that the plan itself cannot be
@@ -82,9 +87,23 @@ func Write(p *plan.NodePlan, facts *host.Facts) (Writing, error) {
 		return Writing{}, fmt.Errorf("writing the plan of profile %q: %w", p.Profile, err)
 	}
 	if w.Refused() {
+		if w.refusals() == w.unread {
+			w.Unchecked = w.Operations
+		}
 		w.Operations = nil
 	}
 	return w.Writing, nil
+}
+
+// refusals is how many findings keep everything from being written.
+func (w *writer) refusals() int {
+	count := 0
+	for _, f := range w.Findings {
+		if f.Severity == v1alpha1.SeverityCritical {
+			count++
+		}
+	}
+	return count
 }
 
 func (w *writer) add(operations ...operation.Operation) {

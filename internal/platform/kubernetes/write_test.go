@@ -5,6 +5,7 @@ package kubernetes
 
 import (
 	"encoding/json"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -105,7 +106,7 @@ func TestRancher(t *testing.T) {
 	flagged := rke2()
 	flagged.Kubelet.Flags.Value = append(flagged.Kubelet.Flags.Value, "--kube-reserved=memory=1Gi")
 	hidden := rke2()
-	hidden.Kubelet.DropIns = host.Absent[[]host.KubeletDropIn]("", "outside of the mounts")
+	hidden.Kubelet.DropIns = host.Absent[[]host.KubeletDropIn]("a hidden folder", "outside of the mounts")
 	for name, tc := range map[string]struct {
 		facts *host.Facts
 		// merged are fields of what comes of it, refused and told are parts of findings.
@@ -116,7 +117,7 @@ func TestRancher(t *testing.T) {
 		"what kubelet-arg gave":   {rke2(given...), map[string]any{"cpuManagerPolicy": "static", "podPidsLimit": 9.0}, "", ""},
 		"a file behind ours":      {rke2(rancherFile("99-site.conf", "cpuManagerPolicy: none\n")), nil, "sets cpuManagerPolicy otherwise", ""},
 		"a flag of kubelet-arg":   {flagged, nil, "--kube-reserved=memory=1Gi, which has more weight", ""},
-		"a folder that is hidden": {hidden, nil, "", "was not checked"},
+		"a folder that is hidden": {hidden, nil, "a hidden folder (outside of the mounts) cannot be read", "was not checked"},
 		"flags that are hidden":   {k3s(), map[string]any{"cpuManagerPolicy": "static"}, "", "cannot be seen"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,6 +158,40 @@ func holdFields(t *testing.T, configuration string, fields map[string]any) {
 	}
 }
 
+// TestUnreadKubeletIsShown: what would be written on a host of which nobody could read the kubelet's configuration is printed with what was
+// not checked, and no guard gets it; where something else stands in the way, too, nothing is printed.
+func TestUnreadKubeletIsShown(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change  func(*host.Facts)
+		isShown bool
+	}{
+		"unread": {func(*host.Facts) {}, true},
+		"unread, and a flag": {func(f *host.Facts) {
+			f.Kubelet.Flags = host.Known([]string{"--kube-reserved=memory=1Gi"}, "")
+		}, false},
+		"no configuration": {func(f *host.Facts) { f.Kubelet.File = host.Known("a: [", "") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			facts, p := kubeadm(), goldenPlan(t)
+			facts.Kubelet.File = host.Absent[string]("/var/lib/kubelet/config.yaml", "permission denied")
+			tc.change(facts)
+			bundles, err := Render(rendering.Request{
+				Shapes: []fleet.Shape{{Hash: p.Hash(), Plan: p, Nodes: []string{"a"}}}, Namespace: "lowlatency", Facts: map[string]*host.Facts{"a": facts},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := bundles[0]
+			if len(got.Operations) > 0 || got.Host.Refused == tc.isShown || len(got.Host.Files) > 0 != tc.isShown || len(got.Host.KernelArguments) > 0 != tc.isShown {
+				t.Errorf("%d operations, refused: %t, %d files, %v", len(got.Operations), got.Host.Refused, len(got.Host.Files), got.Host.Findings)
+			}
+			if isTold := strings.Contains(strings.Join(got.Host.Findings, "\n"), "Critical: the kubelet: "); !isTold {
+				t.Errorf("findings: %v", got.Host.Findings)
+			}
+		})
+	}
+}
+
 // TestGolden compares every byte of what would be written with a file that a person has read.
 func TestGolden(t *testing.T) {
 	for name, facts := range map[string]*host.Facts{"kubeadm": kubeadm(), "rocky": rocky(), "k3s": k3s()} {
@@ -189,12 +224,54 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// refusal is a change of a host and its plan with which nothing is written, and what is said then.
+type refusal struct {
+	change func(*host.Facts, *plan.NodePlan)
+	want   string
+}
+
+// kubeletRefusals are those of the files of a kubelet.
+func kubeletRefusals() map[string]refusal {
+	return map[string]refusal{
+		"a kubelet whose file nobody can read": {
+			func(f *host.Facts, _ *plan.NodePlan) {
+				f.Kubelet.File = host.Absent[string]("/var/lib/kubelet/config.yaml", "permission denied")
+			}, "/var/lib/kubelet/config.yaml (permission denied) cannot be read",
+		},
+		"a kubelet with one file that nobody can read": {
+			func(f *host.Facts, _ *plan.NodePlan) {
+				withFolder(f, "/etc/kubernetes/kubelet.conf.d", "10-site.conf", "")
+				f.Kubelet.DropIns.Value[0].Content = host.Absent[string]("", "is a folder")
+			}, "/etc/kubernetes/kubelet.conf.d/10-site.conf (is a folder) cannot be read",
+		},
+		"a file that is none": {
+			func(f *host.Facts, _ *plan.NodePlan) { f.Kubelet.File.Value = "a: [" }, "a file of its configuration is not a KubeletConfiguration",
+		},
+		"a control group of another file": {
+			func(f *host.Facts, _ *plan.NodePlan) { f.Kubelet.File.Value += "kubeReservedCgroup: /kube.slice\n" },
+			`kubeReservedCgroup is "/kube.slice", which the kubelet refuses beside reservedSystemCPUs`,
+		},
+		"a control group of the system": {
+			func(f *host.Facts, _ *plan.NodePlan) {
+				withFolder(f, "/etc/kubernetes/kubelet.conf.d", "10-site.conf", "systemReservedCgroup: /system.slice\nenforceNodeAllocatable: [pods, system-reserved]\n")
+			}, `systemReservedCgroup is "/system.slice", which`,
+		},
+		"a reservation that is enforced": {
+			func(f *host.Facts, _ *plan.NodePlan) {
+				f.Kubelet.File.Value += "enforceNodeAllocatable: [pods, kube-reserved-compressible]\n"
+			}, "enforceNodeAllocatable has kube-reserved-compressible, which needs kubeReservedCgroup",
+		},
+		"a gate that is off": {
+			func(f *host.Facts, _ *plan.NodePlan) {
+				f.Kubelet.File.Value += "featureGates: {CPUManagerPolicyOptions: false}\n"
+			}, "needs the feature gate CPUManagerPolicyOptions, which is off",
+		},
+	}
+}
+
 // TestRefusals: nothing is written on a host that could not be brought back, or would not come up.
 func TestRefusals(t *testing.T) {
-	cases := map[string]struct {
-		change func(*host.Facts, *plan.NodePlan)
-		want   string
-	}{
+	cases := map[string]refusal{
 		"a kernel that is not real-time": {func(_ *host.Facts, p *plan.NodePlan) { p.Kernel.Type = v1alpha1.KernelRealTime }, "needs a real-time kernel"},
 		"small pages":                    {func(_ *host.Facts, p *plan.NodePlan) { p.Kernel.PageSize = v1alpha1.PageSize64Ki }, "needs a kernel with 64 KiB pages"},
 		"arguments of somebody else": {
@@ -227,6 +304,7 @@ func TestRefusals(t *testing.T) {
 			}, "adds up to",
 		},
 	}
+	maps.Copy(cases, kubeletRefusals())
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			facts, p := kubeadm(), goldenPlan(t)
@@ -266,7 +344,6 @@ func TestFindings(t *testing.T) {
 			f.Software.BootLoader = host.Known(host.OSTree, "")
 		}, "OSTree cannot try"},
 		"an unknown boot loader": {func(f *host.Facts, _ *plan.NodePlan) { f.Software.BootLoader.Known = false }, "not known by its files"},
-		"an unreadable kubelet":  {func(f *host.Facts, _ *plan.NodePlan) { f.Kubelet.File.Known = false }, "was not checked"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -43,7 +43,7 @@ type Bundle struct {
 	Objects []*unstructured.Unstructured
 	// Host is what is written on the nodes, where the platform does so itself.
 	Host *HostWriting
-	// Operations are the same as a guard on the host takes them; none where nothing may be written.
+	// Operations are the same as a guard on the host takes them; none where nothing may be written, or something was not checked.
 	Operations []operation.Operation
 }
 
