@@ -250,7 +250,7 @@ func (r *reader) kubeletFlags() Fact[[]string] {
 	}
 	file := procRoot + "/" + strconv.Itoa(pid) + "/cmdline"
 	line, err := r.peek(file, smallFile)
-	kept := essentialFlags(strings.Split(strings.TrimRight(line, "\x00"), "\x00"))
+	kept := KubeletFlags(line)
 	r.taken.file(file, strings.Join(append([]string{kubeletProcess}, kept...), "\x00")+"\x00", err)
 	if err != nil {
 		return Absent[[]string](file, reasonOf(err))
@@ -302,6 +302,12 @@ func essentialFlags(words []string) []string {
 		kept = append(kept, "--"+name+"="+strings.ToValidUTF8(value, ""))
 	}
 	return kept
+}
+
+// KubeletFlags are the flags of a kubelet's command line, as /proc shows it, by which its configuration is decided, as --name=value: where it
+// is, where the kubelet keeps its state, and those that stand for fields which plans set.
+func KubeletFlags(commandLine string) []string {
+	return essentialFlags(strings.Split(strings.TrimRight(commandLine, "\x00"), "\x00"))
 }
 
 // essentialFlagText is essentialFlags of a text.

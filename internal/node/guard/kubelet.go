@@ -9,11 +9,9 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/kubelet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
@@ -74,24 +72,21 @@ func (g *Guard) seeUnit(ctx context.Context, unit *kubelet.Unit) kubelet.Sight {
 // healthAddress is where the running kubelet says whether it is healthy: by its flags, its file and its drop-ins. What cannot be read
 // changes nothing about where it is by default.
 func (g *Guard) healthAddress(process int) string {
-	line, err := g.disk.Read(path.Join("/proc", strconv.Itoa(process), "cmdline"))
+	line, err := g.disk.Read(commandLineOf(process))
 	if err != nil {
 		return kubelet.Flags{}.Address("")
 	}
 	flags := kubelet.ReadFlags(string(line.Content))
 	files := []string{flags.File}
 	if flags.Folder != "" {
-		names, err := g.machine.Names(flags.Folder)
-		for _, name := range names {
-			if err == nil && path.Ext(name) == ".conf" {
-				files = append(files, path.Join(flags.Folder, name))
-			}
+		if below, err := g.dropIns(flags.Folder); err == nil {
+			files = append(files, below...)
 		}
 	}
 	var texts []string
 	for _, name := range files {
-		if file, err := g.disk.Read(name); err == nil && file.Type == hostfile.Regular {
-			texts = append(texts, string(file.Content))
+		if text, err := g.readConfiguration(name); err == nil {
+			texts = append(texts, text)
 		}
 	}
 	merged, err := host.MergeKubeletConfigurations(texts...)
@@ -117,6 +112,13 @@ func (g *Guard) prepareKubelet(ctx context.Context, w *work, again []string) err
 	}
 	unit, err := g.findKubelet(ctx)
 	if err != nil {
+		return err
+	}
+	process := 0
+	if unit != nil {
+		process = unit.Process
+	}
+	if err := g.checkKubeletFiles(w.begin.Operations, process); err != nil {
 		return err
 	}
 	if unit == nil {

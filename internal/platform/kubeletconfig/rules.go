@@ -13,10 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/kubeletfiles"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
-
-const memoryResource = "memory"
 
 // checkKubelet repeats those checks of the kubelet that a plan can violate. The kubelet's own code is run on rendered configurations in test/kubelet.
 func checkKubelet(configuration *kubeletv1beta1.KubeletConfiguration) error {
@@ -148,57 +147,18 @@ func checkReservedCPUs(configuration *kubeletv1beta1.KubeletConfiguration) error
 	return nil
 }
 
-// checkReservedMemory repeats the rule with which the kubelet's memory manager starts or does not start
-// (pkg/kubelet/cm/memorymanager, validateReservedMemory): for each type of memory, the reservations of the NUMA
-// nodes add up to systemReserved + kubeReserved + evictionHard. systemReserved must be stated, because
-// some platforms compute their own when it is not, and nothing adds up then.
+// checkReservedMemory holds the memory that is reserved of NUMA nodes against that of the node.
 func checkReservedMemory(configuration *kubeletv1beta1.KubeletConfiguration) error {
-	if configuration.MemoryManagerPolicy != kubeletv1beta1.StaticMemoryManagerPolicy {
-		return nil
+	memory := kubeletfiles.Memory{
+		Policy: configuration.MemoryManagerPolicy, SystemReserved: configuration.SystemReserved, KubeReserved: configuration.KubeReserved,
+		EvictionHard: configuration.EvictionHard,
 	}
-	want, err := nodeReservation(configuration)
-	if err != nil {
-		return err
-	}
-	reserved := map[string]resource.Quantity{}
 	for _, reservation := range configuration.ReservedMemory {
+		limits := make(map[string]resource.Quantity, len(reservation.Limits))
 		for name, quantity := range reservation.Limits {
-			sum := reserved[string(name)]
-			sum.Add(quantity)
-			reserved[string(name)] = sum
+			limits[string(name)] = quantity
 		}
+		memory.ReservedMemory = append(memory.ReservedMemory, kubeletfiles.Reservation{NUMANode: reservation.NumaNode, Limits: limits})
 	}
-	var problems []error
-	for _, name := range slices.Sorted(maps.Keys(reserved)) {
-		if name != memoryResource {
-			problems = append(problems, fmt.Errorf("%s.reservedMemory reserves %s, of which nothing is reserved for "+
-				"the node", Kind, name))
-		}
-	}
-	if sum := reserved[memoryResource]; !sum.Equal(want) {
-		problems = append(problems, fmt.Errorf("%s.reservedMemory adds up to %s over all NUMA nodes, but systemReserved "+
-			"+ kubeReserved + evictionHard is %s; the kubelet would not start", Kind, sum.String(), want.String()))
-	}
-	return errors.Join(problems...)
-}
-
-// nodeReservation is the memory that the kubelet keeps from pods.
-func nodeReservation(configuration *kubeletv1beta1.KubeletConfiguration) (resource.Quantity, error) {
-	parts := []struct {
-		field, text string
-	}{
-		{"systemReserved[memory]", configuration.SystemReserved[memoryResource]},
-		{"kubeReserved[memory]", configuration.KubeReserved[memoryResource]},
-		{"evictionHard[memory.available]", configuration.EvictionHard["memory.available"]},
-	}
-	var sum resource.Quantity
-	for _, part := range parts {
-		quantity, err := resource.ParseQuantity(part.text)
-		if err != nil {
-			return sum, fmt.Errorf("%s.%s is %q, but memoryManagerPolicy Static needs an amount of memory there: %w",
-				Kind, part.field, part.text, err)
-		}
-		sum.Add(quantity)
-	}
-	return sum, nil
+	return memory.Check()
 }

@@ -8,14 +8,13 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"path"
-	"reflect"
 	"slices"
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/kubeletfiles"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/kubeletconfig"
@@ -120,7 +119,7 @@ func (w *writer) otherConfigurations(own string) configurations {
 	file := w.facts.Kubelet.File
 	if text, known := file.Get(); known {
 		found.first = append(found.first, text)
-	} else if !strings.HasPrefix(own, "/var/lib/rancher/") {
+	} else if kubeletfiles.NeedsFile(own) {
 		found.lack(file.Source, file.Reason)
 	}
 	for _, other := range w.facts.Kubelet.DropIns.Value {
@@ -281,36 +280,16 @@ func (w *writer) checkMerged(others configurations, content []byte) error {
 
 // checkOverridden finds what files behind ours set again.
 func (w *writer) checkOverridden(content []byte, merged string) error {
-	var wanted, found map[string]any
-	if err := json.Unmarshal(content, &wanted); err != nil {
-		return fmt.Errorf("reading the kubelet configuration: %w", err)
+	names, err := kubeletfiles.Overridden(string(content), merged)
+	if err != nil {
+		return err
 	}
-	if err := json.Unmarshal([]byte(merged), &found); err != nil {
-		return fmt.Errorf("reading the kubelet configuration: %w", err)
-	}
-	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		if !holds(found[name], wanted[name]) {
-			w.report(v1alpha1.SeverityCritical, ruleKubeletMerged, theKubelet,
-				"Remove the field from the files in its folder whose names come after "+dropIn+".",
-				"one of its other files sets %s otherwise, and is read after the planned one", name)
-		}
+	for _, name := range names {
+		w.report(v1alpha1.SeverityCritical, ruleKubeletMerged, theKubelet,
+			"Remove the field from the files in its folder whose names come after "+dropIn+".",
+			"one of its other files sets %s otherwise, and is read after the planned one", name)
 	}
 	return nil
-}
-
-// holds reports whether a merged value has what is wanted: of an object each name, of anything else the value.
-func holds(found, wanted any) bool {
-	object, isObject := wanted.(map[string]any)
-	if !isObject {
-		return reflect.DeepEqual(found, wanted)
-	}
-	within, _ := found.(map[string]any)
-	for name, value := range object {
-		if !holds(within[name], value) {
-			return false
-		}
-	}
-	return true
 }
 
 func (w *writer) hasTuneD() bool { return w.facts.Software.TuneDProfiles.Value != "" }
