@@ -41,6 +41,10 @@ const (
 	ReasonAwaitingVerification = "AwaitingVerification"
 	// ReasonRebootPending means that the running kernel has an older plan.
 	ReasonRebootPending = "RebootPending"
+	// ReasonTakenBack means that the guard of the host has tried the plan, and taken it back.
+	ReasonTakenBack = "TakenBack"
+	// ReasonRefused means that the guard of the host has refused the plan, and written nothing.
+	ReasonRefused = "Refused"
 	// ReasonRollingOut means that the platform is bringing the plan to the nodes.
 	ReasonRollingOut = "RollingOut"
 	// ReasonRolloutComplete means that all nodes have the current plan.

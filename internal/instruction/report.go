@@ -29,6 +29,19 @@ const (
 	Removed Phase = "Removed"
 )
 
+// IsFailure reports whether a phase, for a reason, is the end of an attempt at a plan that did not come into force: it was taken back, or the
+// host cannot have it. An instruction that was refused for itself says nothing of the plan.
+func IsFailure(phase Phase, reason Reason) bool {
+	switch phase {
+	case TakenBack:
+		return true
+	case Refused:
+		return reason != ReasonRebootForbidden && reason != ReasonReplayed && reason != ReasonWrongKey
+	default:
+		return false
+	}
+}
+
 // Reason says why an instruction was refused or its operations were taken back.
 type Reason string
 

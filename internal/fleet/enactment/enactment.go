@@ -13,6 +13,7 @@ import (
 	"time"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
 )
 
 // Action is what becomes of a host.
@@ -157,17 +158,7 @@ func (n *Node) hasFailed() bool {
 // hasFailedWith reports whether the last thing that was tried is a plan, which did not come into force.
 func (n *Node) hasFailedWith(planHash string) bool {
 	report := n.report()
-	if report.PlanHash != planHash || report.Number == 0 {
-		return false
-	}
-	switch report.Phase {
-	case v1alpha1.EnactmentTakenBack:
-		return true
-	case v1alpha1.EnactmentRefused:
-		return !slices.Contains([]string{v1alpha1.ReasonRebootForbidden, v1alpha1.ReasonReplayed, v1alpha1.ReasonWrongKey}, report.Reason)
-	default:
-		return false
-	}
+	return report.PlanHash == planHash && report.Number != 0 && instruction.IsFailure(instruction.Phase(report.Phase), instruction.Reason(report.Reason))
 }
 
 // isRetry reports whether the next instruction is another attempt at what has failed.

@@ -221,6 +221,13 @@ func (s *summary) reboots() map[string]v1alpha1.RebootRequirement {
 	return reboots
 }
 
+// awaitsReboot reports whether a plan that the guard has handed back would need a reboot: the reason of the condition says the other thing then.
+func awaitsReboot(m *fleet.Member, reason string) bool {
+	return (reason == v1alpha1.ReasonTakenBack || reason == v1alpha1.ReasonRefused) && slices.ContainsFunc(m.Report.Status.Findings, func(f v1alpha1.Finding) bool {
+		return f.Outcome == v1alpha1.OutcomeFailed && f.Reboot == v1alpha1.RebootRequired
+	})
+}
+
 // Reboot says whether a node has to reboot before its plan is in force: by the verdict of its agent about that plan, and
 // where that leaves it open by the kernel and the command line that the node has reported.
 func Reboot(m *fleet.Member) v1alpha1.RebootRequirement {
@@ -228,7 +235,7 @@ func Reboot(m *fleet.Member) v1alpha1.RebootRequirement {
 	switch {
 	case applied.Status == metav1.ConditionTrue:
 		return v1alpha1.RebootNotRequired
-	case applied.Status == metav1.ConditionFalse && applied.Reason == v1alpha1.ReasonRebootPending:
+	case applied.Status == metav1.ConditionFalse && (applied.Reason == v1alpha1.ReasonRebootPending || awaitsReboot(m, applied.Reason)):
 		return v1alpha1.RebootRequired
 	}
 	reported := plan.RebootOf(m.Report.Status.Inventory, m.Plan())

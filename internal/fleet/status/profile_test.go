@@ -72,6 +72,11 @@ func TestReboots(t *testing.T) {
 		applied.Status, applied.Reason = metav1.ConditionFalse, reason
 		return m
 	}
+	handedBack := func(reason, commandLine string, reboot v1alpha1.RebootRequirement) fleet.Member {
+		m := failed(reason, commandLine)
+		m.Report.Status.Findings = []v1alpha1.Finding{{Check: "kubelet.cpu-manager", Outcome: v1alpha1.OutcomeFailed, Reboot: reboot}}
+		return m
+	}
 	unsure := func(reason, commandLine string) fleet.Member {
 		m := failed(reason, commandLine)
 		m.Report.Status.Conditions[0].Status = metav1.ConditionUnknown
@@ -85,6 +90,9 @@ func TestReboots(t *testing.T) {
 		"not looked at, overridden":              {[]fleet.Member{before("nohz=on nohz=off")}, v1alpha1.RebootRequired},
 		"not looked at, contradicted":            {[]fleet.Member{before("nohz=on nosmt")}, v1alpha1.RebootRequired},
 		"failed, a reboot brings it":             {[]fleet.Member{failed(v1alpha1.ReasonRebootPending, "nohz=on")}, v1alpha1.RebootRequired},
+		"taken back, a reboot brings it":         {[]fleet.Member{handedBack(v1alpha1.ReasonTakenBack, "nohz=on", v1alpha1.RebootRequired)}, v1alpha1.RebootRequired},
+		"refused, a reboot brings it":            {[]fleet.Member{handedBack(v1alpha1.ReasonRefused, "nohz=on", v1alpha1.RebootRequired)}, v1alpha1.RebootRequired},
+		"taken back, and no reboot brings it":    {[]fleet.Member{handedBack(v1alpha1.ReasonTakenBack, "nohz=on", v1alpha1.RebootNotRequired)}, v1alpha1.RebootNotRequired},
 		"failed, the arguments are there":        {[]fleet.Member{failed(v1alpha1.ReasonChecksFailed, "nohz=on")}, v1alpha1.RebootNotRequired},
 		"failed, the arguments are not":          {[]fleet.Member{failed(v1alpha1.ReasonChecksFailed, "quiet")}, v1alpha1.RebootRequired},
 		"failed, nothing is reported":            {[]fleet.Member{failed(v1alpha1.ReasonChecksFailed, "")}, v1alpha1.RebootRequired},

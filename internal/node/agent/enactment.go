@@ -7,8 +7,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
@@ -80,4 +83,24 @@ func enactmentOf(report *instruction.Report) *v1alpha1.NodeEnactment {
 		}
 	}
 	return enactment
+}
+
+// handedBack has Applied say, where the kernel does not show the plan, that the guard has refused it or taken it back, and why; Ready repeats
+// it. No condition becomes another by it: what the kernel shows decides, whoever has brought it there.
+func handedBack(conditions []metav1.Condition, guard *v1alpha1.NodeEnactment, planHash string) []metav1.Condition {
+	applied := meta.FindStatusCondition(conditions, v1alpha1.ConditionApplied)
+	if guard == nil || applied == nil || applied.Status != metav1.ConditionFalse || guard.Number == 0 || guard.PlanHash != planHash ||
+		guard.InForcePlanHash == planHash || !instruction.IsFailure(instruction.Phase(guard.Phase), instruction.Reason(guard.Reason)) {
+		return conditions
+	}
+	reason, what := v1alpha1.ReasonTakenBack, "has tried the plan and taken it back"
+	if guard.Phase == v1alpha1.EnactmentRefused {
+		reason, what = v1alpha1.ReasonRefused, "has refused the plan, and has written nothing"
+	}
+	applied.Reason = reason
+	applied.Message = fmt.Sprintf("the guard %s (%s): %s. Now: %s", what, guard.Reason, strings.TrimSuffix(guard.Message, "."), applied.Message)
+	if ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady); ready != nil {
+		ready.Reason, ready.Message = reason, applied.Type+": "+applied.Message
+	}
+	return conditions
 }

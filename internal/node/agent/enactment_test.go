@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
@@ -72,5 +73,52 @@ func TestEnactment(t *testing.T) {
 	many := make([]string, v1alpha1.MaxDifferences+1)
 	if got := enactmentOf(&instruction.Report{Phase: instruction.InForce, Differences: many}).Differences; !strings.HasPrefix(got[len(got)-1], "and 2 more") {
 		t.Errorf("of %d differences, the last one is %q", len(many), got[len(got)-1])
+	}
+}
+
+// TestHandedBack: what the guard says of the wanted plan is the reason of Applied, and changes no status: not that of a kernel that shows the
+// plan, nor that of facts which are missing.
+func TestHandedBack(t *testing.T) {
+	said := func(phase v1alpha1.EnactmentPhase, reason string, change ...func(*v1alpha1.NodeEnactment)) *v1alpha1.NodeEnactment {
+		e := &v1alpha1.NodeEnactment{Phase: phase, Number: 7, PlanHash: "p1", Reason: reason, Message: "because."}
+		for _, c := range change {
+			c(e)
+		}
+		return e
+	}
+	back := func(change func(*v1alpha1.NodeEnactment)) *v1alpha1.NodeEnactment {
+		return said(v1alpha1.EnactmentTakenBack, "NotVerified", change)
+	}
+	for name, tc := range map[string]struct {
+		outcome v1alpha1.Outcome
+		guard   *v1alpha1.NodeEnactment
+		want    string
+	}{
+		"no guard":               {v1alpha1.OutcomeFailed, nil, "False ChecksFailed"},
+		"taken back":             {v1alpha1.OutcomeFailed, said(v1alpha1.EnactmentTakenBack, "NotVerified"), "False TakenBack the guard has tried the plan and taken it back (NotVerified): because. Now: "},
+		"refused":                {v1alpha1.OutcomeFailed, said(v1alpha1.EnactmentRefused, "CannotEnact"), "False Refused the guard has refused the plan, and has written nothing (CannotEnact): because. Now: "},
+		"a reboot forbidden":     {v1alpha1.OutcomeFailed, said(v1alpha1.EnactmentRefused, v1alpha1.ReasonRebootForbidden), "False ChecksFailed"},
+		"being tried again":      {v1alpha1.OutcomeFailed, said(v1alpha1.EnactmentVerifying, ""), "False ChecksFailed"},
+		"unreadable":             {v1alpha1.OutcomeFailed, said(v1alpha1.EnactmentUnreadable, "NotVerified"), "False ChecksFailed"},
+		"another plan":           {v1alpha1.OutcomeFailed, back(func(e *v1alpha1.NodeEnactment) { e.PlanHash = "p0" }), "False ChecksFailed"},
+		"in force before":        {v1alpha1.OutcomeFailed, back(func(e *v1alpha1.NodeEnactment) { e.InForcePlanHash = "p1" }), "False ChecksFailed"},
+		"by hand":                {v1alpha1.OutcomeFailed, back(func(e *v1alpha1.NodeEnactment) { e.Number = 0 }), "False ChecksFailed"},
+		"brought by other means": {v1alpha1.OutcomePassed, said(v1alpha1.EnactmentTakenBack, "NotVerified"), "True Verified"},
+		"facts are missing":      {v1alpha1.OutcomeUnknown, said(v1alpha1.EnactmentTakenBack, "NotVerified"), "Unknown ChecksUnknown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Observe(v1alpha1.LowLatencyNodeStatus{}, Observation{
+				Generation: 1, PlanHash: "p1", Inventory: &v1alpha1.Inventory{}, Report: verified(tc.outcome), Enactment: tc.guard, Now: at(1),
+			})
+			for _, kind := range []string{v1alpha1.ConditionApplied, v1alpha1.ConditionReady} {
+				c := meta.FindStatusCondition(got.Conditions, kind)
+				if text := string(c.Status) + " " + c.Reason + " " + strings.TrimPrefix(c.Message, "Applied: "); !strings.HasPrefix(text, tc.want) {
+					t.Errorf("%s is %s, want %s", kind, text, tc.want)
+				}
+			}
+			if other := meta.FindStatusCondition(got.Conditions, v1alpha1.ConditionDeJittered); strings.Contains(other.Message, "the guard") {
+				t.Errorf("DeJittered is %+v", other)
+			}
+		})
 	}
 }

@@ -77,7 +77,7 @@ func Observe(previous v1alpha1.LowLatencyNodeStatus, seen Observation) v1alpha1.
 	if seen.Report != nil {
 		counts := seen.Report.Counts()
 		status.VerifiedPlanHash, status.Checks, status.Findings = seen.PlanHash, &counts, finding.Statuses(seen.Report.Findings())
-		conditions = seen.Report.Conditions(seen.Generation)
+		conditions = handedBack(seen.Report.Conditions(seen.Generation), seen.Enactment, seen.PlanHash)
 		status.Drift = mergeDrift(previous.Drift, seen.counts, seen.unrepaired)
 	}
 	for _, condition := range conditions {
