@@ -104,13 +104,13 @@ func (n *narrator) block(lines string) {
 func (n *narrator) epilogue(s *stage) {
 	n.printf("\n%s\n", color.New(color.Bold).Sprint("What to try next"))
 	for _, line := range []string{
+		"# with kubectl, which the demo itself does not need",
 		"export KUBECONFIG=" + s.kubeconfig,
 		"kubectl get lowlatency",
 		"kubectl describe llnp trading",
 		"kubectl explain llnp.spec.cpus",
 		"kubectl describe bnp x2",
-		"",
-		"# its NICs, their versions, and what fits next",
+		"# without kubectl: its NICs, their versions, and what fits next",
 		"go run ./cmd/kubectl-lowlatency pool x2",
 		"# one more reboot per node",
 		`kubectl patch llnp trading --type merge \`,

@@ -163,6 +163,32 @@ func TestBlocksHaveALanguage(t *testing.T) {
 	}
 }
 
+// TestWhatChangesAMachineStandsAlone keeps what changes and reboots the reader's machine out of blocks of commands that only look: people copy
+// blocks whole.
+func TestWhatChangesAMachineStandsAlone(t *testing.T) {
+	seen := 0
+	for _, b := range allBlocks(t) {
+		if b.language != "sh" {
+			continue
+		}
+		looks, changes := 0, 0
+		for _, c := range b.commands() {
+			if r, _ := ruleOf(&c); r.need == alone {
+				looks++
+			}
+			if strings.Contains(c.text, "kubectl-lowlatency host apply") || strings.Contains(c.text, "kubectl lowlatency host apply") {
+				changes++
+			}
+		}
+		if seen += changes; looks > 0 && changes > 0 {
+			t.Errorf("%s:%d: the block has commands that look, and one that changes the machine", b.file, b.line)
+		}
+	}
+	if seen == 0 {
+		t.Error("no command changes a machine")
+	}
+}
+
 func TestCommandsOfABlock(t *testing.T) {
 	blocks := blocksOf(t, "x.md", "text\n```sh\n# why\na \\\n  b\n\nc |\n  d  # end\n```\n```console\n$ a |\n  b\nout\n\n$ c\n```\n")
 	var got []command
