@@ -11,6 +11,9 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
 )
 
+// The colours of bars before and after.
+const colourBefore, colourAfter = "#8c959f", "#2f6f9f"
+
 // mostNames is how many counters a panel names; what is less frequent is one bar together.
 const mostNames = 6
 
@@ -22,7 +25,7 @@ func CompareCounted(before, after *Result) string {
 	for i, cpu := range numbers {
 		c.counted(i, cpu, before.On(cpu), after.On(cpu))
 	}
-	return c.end("Grey before, blue after, on one logarithmic axis in each panel. What was not counted at all has no bar.")
+	return c.end("The axis of each panel is logarithmic. What was not counted at all has no bar.")
 }
 
 // pair is how often something was counted, per second, before and after.
@@ -114,6 +117,7 @@ func (c *canvas) pairs(column, row int, title string, all []pair) {
 		c.words(x+areaWidth/2, y+areaHeight/2, "middle", "", "not counted in both")
 		return
 	}
+	c.mark(c.mark(x, y-18, colourBefore, "before"), y-18, colourAfter, "after")
 	var values []float64
 	for _, one := range all {
 		values = append(values, one.before, one.after)
@@ -128,7 +132,7 @@ func (c *canvas) pairs(column, row int, title string, all []pair) {
 		for k, bar := range []struct {
 			value  float64
 			colour string
-		}{{one.before, "#8c959f"}, {one.after, "#2f6f9f"}} {
+		}{{one.before, colourBefore}, {one.after, colourAfter}} {
 			length := s.at(bar.value) * areaWidth * longest
 			at := top + named + float64(k)*(thick+gap)
 			fmt.Fprintf(&c.Builder, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"/>`+"\n", x, at, length, thick, bar.colour)

@@ -14,9 +14,9 @@ import (
 
 // The measures of a plot, in pixels: a panel with its margins, and the area between the axes.
 const (
-	panelWidth, panelHeight = 504, 326
+	panelWidth, panelHeight = 504, 372
 	marginLeft, marginTop   = 70, 72
-	areaWidth, areaHeight   = 400, 200
+	areaWidth, areaHeight   = 400, 246
 	footHeight              = 34
 )
 
@@ -166,6 +166,14 @@ func (c *canvas) times(column, row int, title string, one *CPUResult, s scales) 
 		fmt.Fprintf(&c.Builder, `<path d="M%.1f %.1fv-%.1f" stroke="%s" stroke-width="2"><title>%s</title></path>`+"\n",
 			at, y+areaHeight, height, colourOf(worst), html.EscapeString(tellInterruption(worst)))
 	}
+}
+
+// mark writes what a colour means, behind a square of it, and returns where the words end, about.
+func (c *canvas) mark(x, y float64, colour, words string) float64 {
+	const side, gap, letter = 12, 6, 8
+	fmt.Fprintf(&c.Builder, `<rect x="%.1f" y="%.1f" width="%d" height="%d" fill="%s"/>`+"\n", x, y-side+1, side, side, colour)
+	c.words(x+side+gap, y, "start", "", words)
+	return x + side + gap + float64(letter*len(words))
 }
 
 // frame draws the two axes of an area.

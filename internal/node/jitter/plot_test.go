@@ -6,8 +6,10 @@ package jitter
 import (
 	"encoding/xml"
 	"errors"
+	"html"
 	"io"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -145,9 +147,14 @@ func TestPairs(t *testing.T) {
 func TestCompareCounted(t *testing.T) {
 	before, after := countedPair()
 	document := CompareCounted(before, after)
-	// The background, and two bars for each of three kinds and six names.
-	if counts := elements(t, document); counts["rect"] != 1+2*(3+6) {
-		t.Errorf("%d bars, want 18", counts["rect"]-1)
+	// The background, the two colours of each panel explained, and two bars for each of three kinds and six names.
+	if counts := elements(t, document); counts["rect"] != 1+2*2+2*(3+6) {
+		t.Errorf("%d bars, want 18", counts["rect"]-1-2*2)
+	}
+	for _, of := range [][2]string{{colourBefore, "before"}, {colourAfter, "after"}} {
+		if !regexp.MustCompile(`fill="` + of[0] + `"/>\n<text [^>]*>` + of[1] + `<`).MatchString(document) {
+			t.Errorf("nothing says that the colour %s is %s", of[0], of[1])
+		}
 	}
 	for _, want := range []string{"CPU 3: what the kernel counted", ">1078<", ">1.5<", "RES &lt;Rescheduling&gt;"} {
 		if !strings.Contains(document, want) {
@@ -156,6 +163,59 @@ func TestCompareCounted(t *testing.T) {
 	}
 	if document := CompareCounted(before, twoCPUs()); strings.Count(document, "not counted in both") != 2*3 {
 		t.Errorf("CPUs that only one of the results has are compared:\n%s", document)
+	}
+}
+
+// box is about the room of a text that begins at a place.
+type box struct{ left, right, top, bottom float64 }
+
+// textBoxes are those of the texts of a document that begin at a place, by what they say; widths and heights are about those of its fonts.
+func textBoxes(t *testing.T, document string) (boxes []box, words []string) {
+	t.Helper()
+	const wide, high, deep, usual = 0.6, 0.75, 0.22, 13.0
+	for _, found := range regexp.MustCompile(`<text x="([^"]*)" y="([^"]*)" text-anchor="start" ([^>]*)>([^<]*)</text>`).FindAllStringSubmatch(document, -1) {
+		var numbers [3]float64
+		size := regexp.MustCompile(`font-size="([^"]*)"`).FindStringSubmatch(found[3])
+		if size == nil {
+			size = []string{"", strconv.FormatFloat(usual, 'f', -1, 64)}
+		}
+		for i, text := range []string{found[1], found[2], size[1]} {
+			number, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			numbers[i] = number
+		}
+		x, y, font := numbers[0], numbers[1], numbers[2]
+		below := 0.0
+		if strings.ContainsAny(found[4], "gjpqy,()") {
+			below = deep * font
+		}
+		text := html.UnescapeString(found[4])
+		boxes, words = append(boxes, box{x, x + wide*font*float64(len(text)), y - high*font, y + below}), append(words, text)
+	}
+	return boxes, words
+}
+
+// TestLabelsOfPairsDoNotOverlap: names and rates have room where a panel has as many names as it can, and their bars are short.
+func TestLabelsOfPairsDoNotOverlap(t *testing.T) {
+	before, after := countedPair()
+	for _, result := range []*Result{before, after} {
+		for i := range result.CPUs[0].Counted {
+			result.CPUs[0].Counted[i].Count = 1 + uint64(i%2)
+		}
+		result.CPUs[0].Counted[len(result.CPUs[0].Counted)-1].Count = 1e6
+	}
+	boxes, words := textBoxes(t, CompareCounted(before, after))
+	if len(boxes) < 3*(3+mostNames) {
+		t.Fatalf("found %d texts only", len(boxes))
+	}
+	for i, a := range boxes {
+		for k, b := range boxes[:i] {
+			if a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom {
+				t.Errorf("%q lies on %q", words[i], words[k])
+			}
+		}
 	}
 }
 
