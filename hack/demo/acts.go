@@ -113,11 +113,7 @@ func playSabotage(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	s.narrator.say("echo %d > /proc/irq/%d/smp_affinity_list    # on %s, where CPU %d is isolated (I):", isolated, irq, wrongNode, isolated)
-	if err := s.showMap(ctx, wrongNode); err != nil {
-		return err
-	}
-	s.narrator.printf("\n")
+	s.narrator.say("echo %d > /proc/irq/%d/smp_affinity_list    # on %s, where CPU %d is isolated\n", isolated, irq, wrongNode, isolated)
 	want := fmt.Sprintf("IRQ %d", irq)
 	err = s.watch(ctx, "the profile names node and interrupt", func(v view) bool {
 		ready := meta.FindStatusCondition(v.profile.Status.Conditions, v1alpha1.ConditionDeJittered)
@@ -125,6 +121,9 @@ func playSabotage(ctx context.Context, s *stage) error {
 			strings.Contains(ready.Message, wrongNode) && strings.Contains(ready.Message, want)
 	})
 	if err != nil {
+		return err
+	}
+	if err := s.showMap(ctx, wrongNode); err != nil {
 		return err
 	}
 	return s.showFindings(ctx)

@@ -142,8 +142,3 @@ func mapLegend(roles []role, offline cpus.Set, threadsOff, near bool, palette Pa
 	}
 	return lines
 }
-
-// CPUMap draws which CPU of a machine gets which role in a plan, at most columns wide.
-func CPUMap(p *plan.NodePlan, t *topology.Topology, palette Palette, columns int) string {
-	return strings.Join(cpuMap(p, t, palette, columns), "\n")
-}

@@ -26,7 +26,7 @@ func Node(v *view.Node, now time.Time, palette Palette, columns int) string {
 	b.WriteString(strings.Join(d.headline(v.Node), "\n"))
 	b.WriteString(nodeVerdict(v, now, palette, columns))
 	b.WriteString(nodeConditions(v.Conditions, now, palette, columns) + "\n")
-	b.WriteString(strings.Join(slices.Concat(d.boxes(), d.leftovers(), d.wide(), d.key()), "\n") + "\n")
+	b.WriteString(d.drawn() + "\n")
 	b.WriteString(nodeContainers(v.Containers, palette, columns))
 	b.WriteString("\n" + numaTable(v.NUMANodes, palette, columns) + kubeletTable(v.Kubelet, palette, columns))
 	for _, pool := range v.Pools {
@@ -46,6 +46,15 @@ func Node(v *view.Node, now time.Time, palette Palette, columns int) string {
 		b.WriteString("\n" + palette.Title("jitter") + "\n" + Jitter(v.Jitter, palette, columns))
 	}
 	return b.String()
+}
+
+// NodeMap is the drawing of a machine alone: its boxes with roles, users and findings, and the key.
+func NodeMap(v *view.Node, palette Palette, columns int) string {
+	return newNodeDrawing(v, palette, columns).drawn()
+}
+
+func (d *nodeDrawing) drawn() string {
+	return strings.Join(slices.Concat(d.boxes(), d.leftovers(), d.wide(), d.key()), "\n")
 }
 
 // nodeVerdict says against what the machine was held, how the checks came out, and what of it is not known.
