@@ -72,14 +72,14 @@ func reference(definitions []apiextensionsv1.CustomResourceDefinition) string {
 	for _, d := range definitions {
 		version := d.Spec.Versions[0]
 		schema := version.Schema.OpenAPIV3Schema
-		fmt.Fprintf(&page, "\n## %s\n\n`%s/%s`. %s\n", d.Spec.Names.Kind, d.Spec.Group, version.Name, paragraph(schema.Description))
+		fmt.Fprintf(&page, "\n## %s\n\n`%s/%s`. %s\n", d.Spec.Names.Kind, d.Spec.Group, version.Name, blocks(schema.Description))
 		writeRules(&page, schema)
 		for _, part := range []string{"spec", "status"} {
 			properties, found := schema.Properties[part]
 			if !found {
 				continue
 			}
-			fmt.Fprintf(&page, "\n### %s `%s`\n\n%s\n", d.Spec.Names.Kind, part, paragraph(properties.Description))
+			fmt.Fprintf(&page, "\n### %s `%s`\n\n%s\n", d.Spec.Names.Kind, part, blocks(properties.Description))
 			writeObject(&page, part, &properties)
 		}
 	}
@@ -196,25 +196,87 @@ func appendRange(parts []string, unit string, least, most *int64) []string {
 
 // cell is the description of a field, with its pattern and its rules, in one line.
 func cell(s *apiextensionsv1.JSONSchemaProps) string {
-	parts := []string{paragraph(s.Description)}
+	lines := []string{cellText(s.Description)}
 	pattern := s.Pattern
 	if s.Items != nil && s.Items.Schema != nil && pattern == "" {
 		pattern = s.Items.Schema.Pattern
 	}
 	if pattern != "" {
-		parts = append(parts, "Matches "+code(pattern)+".")
+		lines = append(lines, "Matches "+code(pattern)+".")
 	}
 	if len(s.Properties) == 0 {
 		for _, rule := range s.XValidations {
-			parts = append(parts, rule.Message)
+			lines = append(lines, "Rule: "+escape(rule.Message))
 		}
 	}
-	return strings.ReplaceAll(strings.TrimSpace(strings.Join(parts, " ")), "|", `\|`)
+	lines = slices.DeleteFunc(lines, func(line string) bool { return line == "" })
+	return strings.ReplaceAll(strings.Join(lines, "<br>"), "|", `\|`)
 }
 
-// paragraph is a description in one line that is no markup.
-func paragraph(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
+// part is a paragraph of a description, or an example, which is indented by tabs.
+type part struct {
+	lines     []string
+	isExample bool
+}
+
+// partsOf divides a description: at empty lines, and where an example begins or ends.
+func partsOf(description string) []part {
+	var parts []part
+	open := false
+	for line := range strings.Lines(description) {
+		line = strings.TrimRight(line, " \t\n")
+		text, isExample := strings.CutPrefix(line, "\t")
+		if line == "" {
+			open = false
+			continue
+		}
+		if !open || parts[len(parts)-1].isExample != isExample {
+			parts = append(parts, part{isExample: isExample})
+		}
+		open = true
+		last := &parts[len(parts)-1]
+		last.lines = append(last.lines, text)
+	}
+	return parts
+}
+
+// blocks is a description as paragraphs and fenced examples.
+func blocks(description string) string {
+	var all []string
+	for _, p := range partsOf(description) {
+		text := paragraph(strings.Join(p.lines, " "))
+		if p.isExample {
+			text = "```\n" + strings.Join(p.lines, "\n") + "\n```"
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, "\n\n")
+}
+
+// cellText is a description in one line, as cells of a table need: with line breaks between paragraphs, and examples that keep their lines.
+func cellText(description string) string {
+	var all strings.Builder
+	afterText := false
+	for _, p := range partsOf(description) {
+		if p.isExample {
+			all.WriteString("<pre>" + escape(strings.Join(p.lines, "\n")) + "</pre>")
+			afterText = false
+			continue
+		}
+		if afterText {
+			all.WriteString("<br>")
+		}
+		all.WriteString(paragraph(strings.Join(p.lines, " ")))
+		afterText = true
+	}
+	return strings.ReplaceAll(all.String(), "\n", "<br>")
+}
+
+// paragraph is a text in one line that is no markup.
+func paragraph(text string) string { return escape(strings.Join(strings.Fields(text), " ")) }
+
+// escape keeps a text from being markup.
+func escape(text string) string {
 	return strings.NewReplacer("<", "&lt;", "*", `\*`, "_", `\_`).Replace(text)
 }
 
