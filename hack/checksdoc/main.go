@@ -31,7 +31,8 @@ NUMA node than planned, *Plan* when the plan is not in force, *None* when it mea
 urgent the finding is. A condition of LowLatencyNode is False when one of its checks with an impact failed, else Unknown when one of its
 *critical* checks is unknown, else True. With ` + "`spec.verification.failOn`" + ` a severity takes the place of the impact:
 ` + "`Critical`, `High`, `Medium` or `Low`" + ` count the failed checks of that severity and of higher ones. What did not pass and
-decides nothing is a *lesser finding*; the messages of the conditions say how many there are.
+decides nothing is a *lesser finding*; the messages of the conditions say how many there are. A condition in brackets below is one that a check
+without an impact belongs to: its failure is a lesser finding there, unless ` + "`failOn`" + ` counts its severity.
 
 Some failures can be the doing of a pod that owns the CPUs: its own timers (` + "`cpu.tick`, `irq.background-softirqs`" + `), threads
 that unmap memory (` + "`irq.ipis`" + `), a quota that it did not ask to be without (` + "`pod.cpu-quota`" + `). The kernel does not tell
@@ -86,7 +87,7 @@ func printSummary(b *strings.Builder, manuals []view.Manual) {
 	b.WriteString("\n| Check | Severity | Impact | Conditions | It passes when |\n|---|---|---|---|---|\n")
 	for i := range manuals {
 		m := &manuals[i]
-		fmt.Fprintf(b, "| [%s](#%s) | %s | %s | %s | %s |\n", m.Check, m.Check, m.SeverityAndNeeds(), m.Impact, strings.Join(m.Conditions, ", "), m.Title)
+		fmt.Fprintf(b, "| [%s](#%s) | %s | %s | %s | %s |\n", m.Check, m.Check, m.SeverityAndNeeds(), m.Impact, m.ConditionNames(), m.Title)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"gotest.tools/v3/golden"
 
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
 
@@ -46,5 +47,25 @@ func TestExplainListsEveryCheck(t *testing.T) {
 		if want := string(check.ID) + ": " + check.Fix; one.code != ExitOK || strings.TrimSpace(one.out) != want {
 			t.Errorf("explain %s = %d, %q, %q, want %q", check.ID, one.code, one.out, one.err, want)
 		}
+	}
+}
+
+// TestExplainSaysWhatIsNotDecided: a check whose failure makes no condition False is not shown as if it did.
+func TestExplainSaysWhatIsNotDecided(t *testing.T) {
+	deciding, lesser := 0, 0
+	for _, check := range verify.Catalogue() {
+		decides := check.Decides(v1alpha1.OutcomeFailed, v1alpha1.FailOnImpact) != nil
+		shown := strings.Join(strings.Fields(run(t, "", "explain", string(check.ID)).out), " ")
+		if said := strings.Contains(shown, "lesser findings that its message counts"); said == decides {
+			t.Errorf("a failure of %s decides its conditions: %v; explain says that it does not: %v", check.ID, decides, said)
+		}
+		if decides {
+			deciding++
+		} else {
+			lesser++
+		}
+	}
+	if deciding == 0 || lesser == 0 {
+		t.Errorf("%d checks decide, and %d do not", deciding, lesser)
 	}
 }

@@ -21,7 +21,10 @@ type Manual struct {
 	Needs       string        `json:"needs,omitempty"`
 	Impact      verify.Impact `json:"impact"`
 	ImpactMeans string        `json:"impactMeans"`
+	// Conditions are those whose messages tell of a failure, and Decides those of them that it makes False where spec.verification.failOn is
+	// not set.
 	Conditions  []string      `json:"conditions"`
+	Decides     []string      `json:"decides"`
 	AppliesWhen string        `json:"appliesWhen,omitempty"`
 	Why         string        `json:"why"`
 	Reads       []string      `json:"reads"`
@@ -43,7 +46,7 @@ func Manuals() []Manual {
 func manualOf(check *verify.Check) Manual {
 	manual := Manual{
 		Check: check.ID, Title: check.Title, Severity: check.Severity, Impact: check.Impact, ImpactMeans: check.Impact.Sentence(),
-		Conditions: check.Conditions, AppliesWhen: check.Applies, Why: check.Why, Reads: check.Reads, Fix: check.Fix,
+		Conditions: check.Conditions, Decides: append([]string{}, check.Decides(v1alpha1.OutcomeFailed, v1alpha1.FailOnImpact)...), AppliesWhen: check.Applies, Why: check.Why, Reads: check.Reads, Fix: check.Fix,
 		Reboot: rebootOfFix(check.Reboot), Source: check.Source,
 	}
 	switch {
@@ -74,6 +77,25 @@ func (m *Manual) SeverityAndNeeds() string {
 	return string(m.Severity) + ", " + m.Needs
 }
 
+// ConditionNames are the conditions, in brackets where a failure does not make them False by its impact.
+func (m *Manual) ConditionNames() string {
+	names := strings.Join(m.Conditions, ", ")
+	if len(m.Decides) == 0 {
+		return "(" + names + ")"
+	}
+	return names
+}
+
+// conditionsInWords names the conditions, and says so where a failure does not decide them.
+func (m *Manual) conditionsInWords() string {
+	names := strings.Join(m.Conditions, ", ")
+	if len(m.Decides) == 0 {
+		return names + ": a failure is one of the lesser findings that its message counts, and makes it False only where spec.verification.failOn is " +
+			"set and counts the severity " + string(m.Severity)
+	}
+	return names
+}
+
 // Rows are the parts of a manual below its title, each a name and a text; file puts the name of a file as the document
 // wants it. Empty parts are left out.
 func (m *Manual) Rows(file func(string) string) [][]string {
@@ -84,7 +106,7 @@ func (m *Manual) Rows(file func(string) string) [][]string {
 	rows := [][]string{
 		{"Severity", m.SeverityAndNeeds()},
 		{"Impact", string(m.Impact) + ": " + m.ImpactMeans},
-		{"Conditions", strings.Join(m.Conditions, ", ")},
+		{"Conditions", m.conditionsInWords()},
 		{"Applies when", m.AppliesWhen},
 		{"What it costs", m.Why},
 		{"Reads", strings.Join(files, ", ")},
