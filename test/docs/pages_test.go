@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lowlatency-dev/lowlatency-operator/hack/kustomization"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli"
 )
 
@@ -290,5 +291,40 @@ func TestScriptsOfLabsUseKnownPrograms(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestInstallNamesWhatIsInstalled: docs/install.md names each object of these kinds that the overlay of OpenShift has, and no policy besides.
+func TestInstallNamesWhatIsInstalled(t *testing.T) {
+	built, err := kustomization.Build(filepath.Join(repository, "config/openshift"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(read(t, "docs/install.md"), "\n## What is installed\n")
+	if !found {
+		t.Fatal("docs/install.md does not say what is installed")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	told := []string{
+		"Deployment", "DaemonSet", "NetworkPolicy", "PodDisruptionBudget", "SecurityContextConstraints", "ServiceMonitor", "PrometheusRule", "ValidatingAdmissionPolicy",
+	}
+	names := map[string]bool{}
+	for _, object := range built {
+		if !slices.Contains(told, object.GetKind()) {
+			continue
+		}
+		names[object.GetName()] = true
+		if !strings.Contains(section, "`"+object.GetName()+"`") {
+			t.Errorf("docs/install.md does not name the %s %s", object.GetKind(), object.GetName())
+		}
+	}
+	const few = 15
+	for _, name := range regexp.MustCompile("`(lowlatency-operator-[a-z-]+)`").FindAllStringSubmatch(section, -1) {
+		if !names[name[1]] && name[1] != "lowlatency-operator-agents" {
+			t.Errorf("docs/install.md names %s, which is not installed", name[1])
+		}
+	}
+	if len(names) < few {
+		t.Errorf("looked for %d objects only", len(names))
 	}
 }
