@@ -249,7 +249,7 @@ example-hosts: ## Get the two hosts of docs/worked-example.md into this folder.
 
 .PHONY: docs-test
 docs-test: programs-docs-test envtest $(KUBECTL_HERE) ## Run the commands of the documents, also those that build something or need a cluster, with the real kubectl.
-	@HOSTS_FROM="$(HOSTS_FROM)" hack/example-hosts.sh dist/hosts || { rm -rf dist/hosts; printf 'docs-test: without the hosts, the commands of docs/worked-example.md are NOT run\n' >&2; }
+	@HOSTS_FROM="$(HOSTS_FROM)" hack/example-hosts.sh dist/hosts || { rm -rf dist/hosts; printf 'docs-test: left out: the worked example\n' >&2; }
 	DOCS_HOSTS=$(if $(DOCS_HOSTS),$(DOCS_HOSTS),$$([ ! -d dist/hosts ] || echo $(CURDIR)/dist/hosts)) DOCS_KUBECTL=$(KUBECTL_HERE) $(GO_TEST) -count=1 -timeout 60m ./test/docs -all
 
 .PHONY: test-alerts

@@ -27,7 +27,11 @@ func TestCommands(t *testing.T) {
 func (w *world) runAndCompare(t *testing.T, c *command) {
 	t.Helper()
 	out := w.run(t, c)
-	if r, _ := ruleOf(c); c.shown == nil || r.illustrates != "" {
+	r, _ := ruleOf(c)
+	if !strings.Contains(out, r.prints) {
+		t.Errorf("%s:%d: %s does not print %q:\n%s", c.file, c.line, c.text, r.prints, out)
+	}
+	if c.shown == nil || r.illustrates != "" {
 		return
 	}
 	want := strings.TrimRight(strings.Join(c.shown, "\n"), "\n")

@@ -14,8 +14,9 @@ const elsewhereFile, elsewhereHeading = "CONTRIBUTING.md", "## Commands of the d
 
 // excuse is a row of that table.
 type excuse struct {
-	// row is as it stands there; matches is the row's command, in which "…" stands for any characters.
+	// row is as it stands there, command what it is about; matches is that command, in which "…" stands for any characters.
 	row     string
+	command string
 	matches *regexp.Regexp
 	// proof is what runs the command instead: a target, .ci/run or a test; "nobody" for none.
 	proof string
@@ -43,6 +44,7 @@ func excuses(t *testing.T) []excuse {
 		pattern := strings.ReplaceAll(regexp.QuoteMeta(strings.Trim(strings.TrimSpace(cells[command]), "`")), "…", ".*")
 		all = append(all, excuse{
 			row:     strings.TrimSpace(line),
+			command: strings.Trim(strings.TrimSpace(cells[command]), "`"),
 			matches: regexp.MustCompile(`(?s)^` + strings.ReplaceAll(pattern, "\x00", `\|`) + `\s*(#.*)?$`),
 			proof:   strings.Trim(strings.TrimSpace(cells[proof]), "`"),
 		})
@@ -79,7 +81,7 @@ func TestExcuses(t *testing.T) {
 		if !used[i] {
 			t.Errorf("%s: no document has the command: take the row away\n%s", elsewhereFile, one.row)
 		}
-		if complaint := proofOf(t, one.proof); complaint != "" {
+		if complaint := one.proofComplaint(t); complaint != "" {
 			t.Errorf("%s: %s\n%s", elsewhereFile, complaint, one.row)
 		}
 		if one.proof == "nobody" {
@@ -89,21 +91,24 @@ func TestExcuses(t *testing.T) {
 	t.Logf("%d of %d commands are run; %d rows name what runs others, and %d what nobody runs", run, len(allCommands(t)), len(all)-nobody, nobody)
 }
 
-// proofOf says what is wrong with something that is said to run a command; "" for nothing.
-func proofOf(t *testing.T, proof string) string {
+// proofComplaint says what is wrong with what is said to run the command; "" for nothing.
+func (e *excuse) proofComplaint(t *testing.T) string {
 	t.Helper()
-	target, isTarget := strings.CutPrefix(proof, "make ")
+	target, isTarget := strings.CutPrefix(e.proof, "make ")
 	switch {
-	case proof == "nobody":
+	case e.proof == "nobody":
 		return ""
-	case proof == ".ci/run":
-		return ""
+	case e.proof == ".ci/run":
+		made := regexp.MustCompile(`\bmake ([a-z-]+)`).FindStringSubmatch(e.command)
+		if made == nil || !regexp.MustCompile(`(?m)^step .* make `+made[1]+`( |$)`).MatchString(read(t, ".ci/run")) {
+			return ".ci/run has no step that runs it"
+		}
 	case isTarget:
 		if !strings.Contains(read(t, "hack/acceptance.sh"), "\n"+target+" ") && !strings.Contains(read(t, ".ci/run"), " make "+target) {
 			return "neither hack/acceptance.sh nor .ci/run has the target " + target
 		}
-	case !strings.Contains(testSources(t), "func "+proof+"("):
-		return "there is no test " + proof
+	case !strings.Contains(testSources(t), "func "+e.proof+"("):
+		return "there is no test " + e.proof
 	}
 	return ""
 }
@@ -114,6 +119,24 @@ func TestWordsOfCommandsElsewhere(t *testing.T) {
 	for _, c := range allCommands(t) {
 		if words := plugin.FindStringSubmatch(c.text); excuseOf(all, &c) >= 0 && words != nil {
 			knownToPlugin(t, c.file, strings.Fields(words[1]))
+		}
+	}
+}
+
+// TestComplaintsAboutProofs complains about rows that .ci/run, acceptance and the tests do not keep.
+func TestComplaintsAboutProofs(t *testing.T) {
+	for _, tc := range []struct {
+		command, proof string
+		holds          bool
+	}{
+		{"make test", ".ci/run", true}, {"sudo … make lab-short", ".ci/run", true}, {"make verify", ".ci/run", true},
+		{"make mistakes", ".ci/run", false}, {"make lab", ".ci/run", false}, {"make tes", ".ci/run", false}, {"kubectl lowlatency host apply …", ".ci/run", false},
+		{"make scale", "make scale", true}, {"make scale", "make scales", false},
+		{"base64 -d SHA256SUMS.sig …", "TestSignatures", true}, {"base64 -d SHA256SUMS.sig …", "TestSignaturesOfNobody", false},
+	} {
+		one := excuse{command: tc.command, proof: tc.proof}
+		if complaint := one.proofComplaint(t); (complaint == "") != tc.holds {
+			t.Errorf("%s by %s: %q", tc.command, tc.proof, complaint)
 		}
 	}
 }

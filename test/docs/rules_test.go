@@ -44,6 +44,8 @@ type rule struct {
 	exits []int
 	// illustrates says why the document shows another output than the command has here.
 	illustrates string
+	// prints is a part of what it has to print, whatever it exits with.
+	prints string
 	// instead are pairs of what a reader would put something of their own for, or wait for, and what the test puts there.
 	instead []string
 }
@@ -55,15 +57,23 @@ func rules() []rule {
 		// The list of packages is made as for the test, which is then not started: all of them are run before a change lands.
 		{matches: `^make test-unit`, need: builds, instead: []string{"test-unit", "test-unit GO_TEST=echo"}},
 		{matches: `^make scale NODES=1000`, need: builds, instead: []string{"NODES=1000", "NODES=5"}},
-		{matches: `^make (demo|test|acceptance|verify|lint|test-[a-z]+|demo-capture|scale|mistakes|churn|release|try-release|publish-release|packages|must-gather)\b|^bash \.ci/run`, need: elsewhere},
+		{matches: `^make (demo|test|acceptance|verify|lint|test-[a-z]+|demo-capture|scale|mistakes|churn|release|try-release|publish-release|must-gather)\b|^bash \.ci/run`, need: elsewhere},
 		{matches: `^sudo .*make lab|^go run \./(test/scale|hack/release)|^go test \./test/mistakes|^cosign |^base64 -d SHA256SUMS|onload_stackdump`, need: elsewhere},
-		{matches: `^oc adm must-gather|port-forward|^curl .*127\.0\.0\.1|kubectl[- ]lowlatency host |probe recorded|--frames`, need: elsewhere},
+		{matches: `^oc adm must-gather|port-forward|^curl .*127\.0\.0\.1|kubectl[- ]lowlatency host |--frames`, need: elsewhere},
+
+		{matches: `^make packages`, need: alone, instead: []string{"make packages", `PATH="$PWD/` + aptGet + `:$PATH" make packages`}},
+		{
+			matches: `probe recorded`, need: alone, exits: []int{0, 2}, why: "a run that is shorter than --confirm confirms no rate, and one that passes at the highest rate ends no search",
+			prints: "best pass ",
+		},
 
 		{matches: `^make (traffic-)?image PUSH=|^make deploy |^helm install |rollout status`, need: installs},
 		{matches: `^oc get performanceprofile`, need: clusters, instead: []string{"oc get", "kubectl get", "> trading.yaml", "> imported.yaml"}},
 		{matches: `^oc debug node/`, need: alone, instead: []string{
 			"oc debug node/worker-1 -q --image=<registry>/lowlatency-traffic:<tag> -- /kubectl-lowlatency", "kubectl-lowlatency", "--root /host", "--root /", "> snapshots/", "> of-", "> ", "> of-",
 		}},
+		{matches: `^scp bin/kubectl-lowlatency `, need: alone, instead: []string{"scp bin/kubectl-lowlatency core@worker-1:", "command -v kubectl-lowlatency"}},
+		{matches: `^ssh core@worker-1 `, need: alone, instead: []string{"ssh core@worker-1 sudo ./kubectl-lowlatency", "kubectl-lowlatency", "> snapshots/", "> of-"}},
 		{matches: `^make example-hosts`, need: recorded, instead: []string{"example-hosts", "example-hosts HOSTS_FROM=$DOCS_HOSTS"}},
 		{matches: `worker1.tgz`, need: recorded, exits: []int{0, 1}, why: "what is wrong on this host is what the page is about"},
 		{matches: `topology .*sno.tgz`, need: recorded},

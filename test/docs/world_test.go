@@ -100,6 +100,7 @@ func newWorld(t *testing.T) *world {
 	w.clone(t)
 	w.programs(t)
 	w.files(t)
+	w.recordings(t)
 	w.hosts(t)
 	w.commit(t)
 	return w
@@ -166,7 +167,40 @@ func (w *world) programs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	w.write(t, aptGet+"/apt-get", []byte("#!/bin/sh\necho \"apt-get $*\"\n"), 0o755)
+	w.write(t, aptGet+"/sudo", []byte("#!/bin/sh\nexec \"$@\"\n"), 0o755)
 	w.env = append(os.Environ(), "PATH="+folder+string(os.PathListSeparator)+os.Getenv("PATH"), "REAL_GO="+realGo, "NO_COLOR=1", "COLUMNS=100")
+}
+
+// aptGet is the folder, in the world, of an apt-get that installs nothing and says what it was asked for, and of a sudo without its rights.
+const aptGet = "apt-get-that-installs-nothing"
+
+// recordings are runs of TRex and testpmd that readers are said to have, by the rates in the names that documents give them; the numbers are made up. The
+// runs at the highest rate lose messages.
+func (w *world) recordings(t *testing.T) {
+	t.Helper()
+	const short, long = 30, 60
+	for name, run := range map[string]struct{ rate, seconds, lost int }{
+		"slow.json": {100_000, short, 0}, "fast.json": {200_000, short, 300},
+		"8M.json": {8_000_000, long, 0}, "12M.json": {12_000_000, long, 0}, "14M.json": {14_000_000, long, 1000},
+	} {
+		sent := run.rate * run.seconds
+		w.write(t, name, fmt.Appendf(nil, `{"server": {"version": "v3.04"}, "stats": {"total": {"opackets": %d, "ipackets": %d},
+			"latency": {"5": {"err_cntrs": {"dropped": 0}, "latency": {"histogram": {"10": 9950, "20": 50}}}}}}`, sent, sent-run.lost), 0o644)
+	}
+	for name, run := range map[string]struct{ rate, lost int }{"stopped.txt": {1_000_000, 0}, "8M.txt": {8_000_000, 0}, "12M.txt": {12_000_000, 1000}} {
+		came := run.rate * long
+		var text strings.Builder
+		text.WriteString("EAL: RTE Version: 'DPDK 24.11.1'\n")
+		for _, part := range []struct {
+			title      string
+			came, left int
+		}{{"Forward statistics for port 0", came, 0}, {"Forward statistics for port 1", 0, came - run.lost}, {"Accumulated forward statistics for all ports", came, came - run.lost}} {
+			fmt.Fprintf(&text, "  --- %s ---\n  RX-packets: %d RX-dropped: 0 RX-total: %d\n  TX-packets: %d TX-dropped: 0 TX-total: %d\n  ---\n",
+				part.title, part.came, part.came, part.left, part.left)
+		}
+		w.write(t, name, []byte(text.String()), 0o644)
+	}
 }
 
 const performanceProfile = `apiVersion: performance.openshift.io/v2
