@@ -242,8 +242,9 @@ func partsOf(description string) []part {
 
 // blocks is a description as paragraphs and fenced examples.
 func blocks(description string) string {
-	var all []string
-	for _, p := range partsOf(description) {
+	parts := partsOf(description)
+	all := make([]string, 0, len(parts))
+	for _, p := range parts {
 		text := paragraph(strings.Join(p.lines, " "))
 		if p.isExample {
 			text = "```\n" + strings.Join(p.lines, "\n") + "\n```"

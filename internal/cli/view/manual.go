@@ -23,14 +23,14 @@ type Manual struct {
 	ImpactMeans string        `json:"impactMeans"`
 	// Conditions are those whose messages tell of a failure, and Decides those of them that it makes False where spec.verification.failOn is
 	// not set.
-	Conditions  []string      `json:"conditions"`
-	Decides     []string      `json:"decides"`
-	AppliesWhen string        `json:"appliesWhen,omitempty"`
-	Why         string        `json:"why"`
-	Reads       []string      `json:"reads"`
-	Fix         string        `json:"fix"`
-	Reboot      string        `json:"reboot"`
-	Source      string        `json:"source"`
+	Conditions  []string `json:"conditions"`
+	Decides     []string `json:"decides"`
+	AppliesWhen string   `json:"appliesWhen,omitempty"`
+	Why         string   `json:"why"`
+	Reads       []string `json:"reads"`
+	Fix         string   `json:"fix"`
+	Reboot      string   `json:"reboot"`
+	Source      string   `json:"source"`
 }
 
 // Manuals are those of all checks, in the order of the catalogue.
