@@ -94,8 +94,9 @@ type LoadSearchTest struct {
 	TrialSeconds int32 `json:"trialSeconds,omitempty"`
 
 	// confirmSeconds is how long the best rate must hold, 1 to 43200. When it does not, the search goes on below it, with trials of
-	// that length. No trial sends more than 400 million messages. When omitted, this means the user has no opinion and the operator
-	// chooses a default, which is subject to change over time. The current default is 60, or as long as a trial.
+	// that length. A trial of more than 400 million messages goes in several streams one after the other, which count as one. When omitted,
+	// this means the user has no opinion and the operator chooses a default, which is subject to change over time. The current default is
+	// 60, or as long as a trial.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=43200
 	// +optional
@@ -165,9 +166,16 @@ type LoadMeasurement struct {
 	// +optional
 	LowestFailPerSecond int32 `json:"lowestFailPerSecond,omitempty"`
 
-	// confirmation is Confirmed or Unconfirmed: whether the best rate held over the long trial.
+	// confirmation is Confirmed or Unconfirmed: whether the best rate held over the long trial, to its end.
 	// +required
 	Confirmation LoadConfirmation `json:"confirmation"`
+
+	// heldSeconds is for how many whole seconds messages were sent in the longest trial that the best rate passed. When omitted, no rate passed, or the
+	// trial was shorter than a second, or a version of the operator measured that did not tell.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=86400
+	// +optional
+	HeldSeconds int32 `json:"heldSeconds,omitempty"`
 
 	// failReason says in one word why the lowest fail did not pass: Loss, OverBudget, Growth, or, which says nothing about what
 	// receives, GeneratorLimit or TooFewSamples. When omitted, every rate passed that was tried.

@@ -53,9 +53,11 @@ type Load struct {
 	LowestFail uint64 `json:"lowestFail"`
 	// Why the lowest fail failed.
 	Why Outcome `json:"why"`
-	// Confirmed reports whether the best pass held over the long trial.
-	Confirmed bool    `json:"confirmed"`
-	Trials    []Trial `json:"trials"`
+	// Confirmed reports whether the best pass held over the long trial, to its end.
+	Confirmed bool `json:"confirmed"`
+	// HeldNanoseconds is for how long messages were sent in the longest trial that the best pass has passed; 0 where that is not known, or none passed.
+	HeldNanoseconds int64   `json:"heldNanoseconds,omitempty"`
+	Trials          []Trial `json:"trials"`
 }
 
 // Trial is one trial of a search.
@@ -138,13 +140,19 @@ func (s *Search) Next() (Step, bool) {
 }
 
 // Found is what was found so far.
-func (s *Search) Found() Load { return s.load }
+func (s *Search) Found() Load {
+	found := s.load
+	if best := found.Best(); best != nil {
+		found.HeldNanoseconds = int64(float64(best.Rate.Load.Sent) / float64(best.Rate.PerSecond) * float64(time.Second))
+	}
+	return found
+}
 
 // Record takes the result of the trial that Next gave.
 func (s *Search) Record(rate Rate) {
 	outcome := s.judge(&rate)
 	s.load.Trials = append(s.load.Trials, Trial{s.step.Phase, outcome, rate})
-	s.spent += s.step.Duration
+	s.spent += s.took(&rate)
 	if outcome.Verdict != Passed {
 		if s.failed++; s.failed <= s.options.Retries {
 			return
@@ -156,6 +164,14 @@ func (s *Search) Record(rate Rate) {
 	} else {
 		s.fail(outcome)
 	}
+}
+
+// took is how long a trial sent messages: as long as its step asks, and longer where the sender did not reach the rate, since it sends them all.
+func (s *Search) took(rate *Rate) time.Duration {
+	if rate.IsOnSchedule() || rate.AchievedPerSecond <= 0 {
+		return s.step.Duration
+	}
+	return max(s.step.Duration, time.Duration(float64(rate.Load.Sent)/rate.AchievedPerSecond*float64(time.Second)))
 }
 
 // judge holds a trial against the budget and the low rate.
@@ -196,9 +212,13 @@ func (s *Search) pass(rate Rate) {
 		s.load.BestPass = s.step.Rate
 		s.advance()
 	case PhaseConfirm:
-		s.load.Confirmed, s.done = true, true
+		// A rate that was sent for less time is not confirmed, whatever the reason.
+		wanted := rate.PerSecond * uint64(s.step.Duration/time.Millisecond) / millisecondsPerSecond
+		s.load.Confirmed, s.done = rate.Load.Sent >= wanted, true
 	}
 }
+
+const millisecondsPerSecond = 1000
 
 // fail lowers the bracket. A rate that passed a search and fails its confirmation had passed by chance; trials are as long as the
 // confirmation from then on, so that chance plays no second time.
@@ -296,7 +316,7 @@ func (l *Load) Outcome(least uint64) Outcome {
 func (l *Load) against(least uint64) (o Outcome, decided bool) {
 	switch {
 	case l.Confirmed && l.BestPass >= least:
-		return Outcome{Passed, ReasonWithinBudget, fmt.Sprintf("%d messages a second passed, and the budget asks for %d", l.BestPass, least)}, true
+		return Outcome{Passed, ReasonWithinBudget, fmt.Sprintf("%s, and the budget asks for %d", l.passed(), least)}, true
 	case l.isBroken() && l.LowestFail <= least:
 		return Outcome{Failed, ReasonRate, fmt.Sprintf("%s, and the budget asks for %d: %s", l.passed(), least, l.Why.Message)}, true
 	}
@@ -326,6 +346,9 @@ func (l *Load) withoutInterval() (o Outcome, found bool) {
 func (l *Load) passed() string {
 	if l.BestPass == 0 {
 		return "no rate passed"
+	}
+	if l.HeldNanoseconds > 0 {
+		return fmt.Sprintf("%d messages a second passed for %s", l.BestPass, time.Duration(l.HeldNanoseconds).Round(time.Millisecond))
 	}
 	return fmt.Sprintf("%d messages a second passed", l.BestPass)
 }

@@ -18,6 +18,8 @@ type world struct {
 	lucky uint64
 	// flaky fails the first trial of each rate.
 	flaky bool
+	// cut is the share of a confirmation that is sent; 0 for all.
+	cut float64
 	// mute is the rate from which probes do not come back; 0 for none.
 	mute uint64
 	seen map[uint64]bool
@@ -33,6 +35,9 @@ func (w *world) trial(t *testing.T, step Step) Rate {
 	t.Helper()
 	sent := uint64(float64(step.Rate) * step.Duration.Seconds())
 	rate := Rate{PerSecond: step.Rate, AchievedPerSecond: float64(min(step.Rate, w.generator)), Load: Stream{Sent: sent}}
+	if w.cut > 0 && step.Phase == PhaseConfirm {
+		rate.Load.Sent = uint64(w.cut * float64(sent))
+	}
 	if w.loses(step) {
 		rate.Load.Lost = 1 + sent/100
 	}
@@ -129,6 +134,36 @@ func TestSearchOutcomes(t *testing.T) {
 				t.Errorf("%+v, want %+v", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestShortConfirmation: a rate that was sent for a part of the confirmation is not confirmed, and the search says for how long it was sent.
+func TestShortConfirmation(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cut       float64
+		confirmed bool
+		held      time.Duration
+	}{"whole": {0, true, time.Minute}, "a tenth": {0.1, false, 6 * time.Second}} {
+		found := search(t, &world{capacity: 50_000, generator: 1e9, cut: tc.cut}, nil).Found()
+		if off := found.HeldNanoseconds - tc.held.Nanoseconds(); found.Confirmed != tc.confirmed || off < -1e6 || off > 1e6 {
+			t.Errorf("%s: %t, held for %d", name, found.Confirmed, found.HeldNanoseconds)
+		}
+		o := found.Outcome(1000)
+		if tc.confirmed != (o.Verdict == Passed) || !strings.Contains(o.Message, "messages a second passed for "+tc.held.String()) {
+			t.Errorf("%s: %+v", name, o)
+		}
+	}
+}
+
+// TestSlowTrialsTakeTime: a sender that does not reach a rate sends for longer than it was asked to, which counts.
+func TestSlowTrialsTakeTime(t *testing.T) {
+	s := search(t, &world{capacity: 1e9, generator: 50_000}, func(o *SearchOptions) { o.Longest, o.Start = time.Hour, 5_000_000 })
+	sent := 0.0
+	for _, trial := range s.load.Trials {
+		sent += float64(trial.Rate.Load.Sent) / trial.Rate.AchievedPerSecond
+	}
+	if off := s.spent.Seconds() - sent; off < -0.02*sent || off > 0.02*sent {
+		t.Errorf("spent %s, sent for %.1f s", s.spent, sent)
 	}
 }
 

@@ -105,6 +105,8 @@ type LoadRecord struct {
 	BestPass   int64                     `json:"bestPass,omitempty"`
 	LowestFail int64                     `json:"lowestFail,omitempty"`
 	State      v1alpha1.LoadConfirmation `json:"state"`
+	// HeldSeconds is for how long messages were sent in the longest trial that BestPass passed.
+	HeldSeconds int64 `json:"heldSeconds,omitempty"`
 	// Reason and Message say why the lowest fail did not pass.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -123,7 +125,7 @@ func failReasons() (failed, unjudged []latency.Reason) {
 
 func (l *LoadRecord) measurement() *v1alpha1.LoadMeasurement {
 	return &v1alpha1.LoadMeasurement{
-		BestPassPerSecond: int32(l.BestPass), LowestFailPerSecond: int32(l.LowestFail), Confirmation: l.State, FailReason: l.Reason, FailMessage: l.Message,
+		BestPassPerSecond: int32(l.BestPass), LowestFailPerSecond: int32(l.LowestFail), Confirmation: l.State, HeldSeconds: int32(l.HeldSeconds), FailReason: l.Reason, FailMessage: l.Message,
 		Trials: int32(l.Made), RepetitionBestPassesPerSecond: l.BestPasses,
 	}
 }
@@ -132,6 +134,7 @@ func (l *LoadRecord) measurement() *v1alpha1.LoadMeasurement {
 func latencyLoad(l *v1alpha1.LoadMeasurement) *latency.Load {
 	found := &latency.Load{
 		BestPass: uint64(l.BestPassPerSecond), LowestFail: uint64(l.LowestFailPerSecond), Confirmed: l.Confirmation == v1alpha1.LoadConfirmed,
+		HeldNanoseconds: (time.Duration(l.HeldSeconds) * time.Second).Nanoseconds(),
 	}
 	if l.LowestFailPerSecond > 0 {
 		found.Why = latency.Outcome{Verdict: latency.Failed, Reason: latency.Reason(l.FailReason), Message: l.FailMessage}
@@ -161,7 +164,8 @@ func (n *NetworkRecord) checkLoad() error {
 
 func (l *LoadRecord) isOutOfBounds() bool {
 	isEmpty := l.LowestFail != 0 && l.LowestFail <= l.BestPass
-	return isEmpty || l.BestPass < 0 || max(l.BestPass, l.LowestFail) > v1alpha1.MaxMessagesPerSecond || l.Made < 1 || l.Made > v1alpha1.MaxTrials
+	isHeld := l.HeldSeconds >= 0 && l.HeldSeconds <= v1alpha1.MaxTestDurationSeconds && (l.HeldSeconds == 0 || l.BestPass > 0)
+	return isEmpty || !isHeld || l.BestPass < 0 || max(l.BestPass, l.LowestFail) > v1alpha1.MaxMessagesPerSecond || l.Made < 1 || l.Made > v1alpha1.MaxTrials
 }
 
 // checkFail wants a reason for the lowest fail, and none without one.
@@ -206,13 +210,20 @@ func trialName(trial v1alpha1.LoadTrial) string {
 
 // LoadWords are the interval that a search found.
 func LoadWords(l *v1alpha1.LoadMeasurement) string {
+	passed := fmt.Sprintf("%d messages a second passed", l.BestPassPerSecond)
+	if l.HeldSeconds > 0 {
+		passed += fmt.Sprintf(" for %s", time.Duration(l.HeldSeconds)*time.Second)
+	}
+	if l.Confirmation == v1alpha1.LoadUnconfirmed {
+		passed += " and were not confirmed"
+	}
 	switch {
 	case l.BestPassPerSecond == 0 && l.LowestFailPerSecond == 0:
 		return "no rate was judged"
 	case l.BestPassPerSecond == 0:
 		return fmt.Sprintf("no rate passed, %d messages a second did not", l.LowestFailPerSecond)
 	case l.LowestFailPerSecond == 0:
-		return fmt.Sprintf("%d messages a second passed, and no higher rate failed", l.BestPassPerSecond)
+		return passed + ", and no higher rate failed"
 	}
-	return fmt.Sprintf("%d messages a second passed, %d did not (%s)", l.BestPassPerSecond, l.LowestFailPerSecond, l.FailReason)
+	return fmt.Sprintf("%s, %d did not (%s)", passed, l.LowestFailPerSecond, l.FailReason)
 }

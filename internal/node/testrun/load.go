@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"time"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
@@ -55,7 +56,8 @@ func compareLoads(a, b *latency.Load) int {
 // told is what a record says of a search, and the rates of its trials.
 func told(l *latency.Load) (*qualification.LoadRecord, []v1alpha1.RateMeasurement, error) {
 	record := &qualification.LoadRecord{
-		BestPass: int64(l.BestPass), LowestFail: int64(l.LowestFail), State: v1alpha1.LoadUnconfirmed, Made: int64(len(l.Trials)),
+		BestPass: int64(l.BestPass), LowestFail: int64(l.LowestFail), State: v1alpha1.LoadUnconfirmed,
+		HeldSeconds: min(l.HeldNanoseconds/time.Second.Nanoseconds(), v1alpha1.MaxTestDurationSeconds), Made: int64(len(l.Trials)),
 	}
 	if l.Confirmed {
 		record.State = v1alpha1.LoadConfirmed

@@ -21,7 +21,7 @@ func loadOf(t *testing.T, least int64, passed, tried int) *latency.Result {
 		counts = append(counts, 300)
 	}
 	result := sweep(t, least, counts...)
-	result.Kind, result.Load = latency.KindLoadSearch, &latency.Load{BestPass: uint64(1000 * passed), Confirmed: passed > 0}
+	result.Kind, result.Load = latency.KindLoadSearch, &latency.Load{BestPass: uint64(1000 * passed), Confirmed: passed > 0, HeldNanoseconds: int64(passed) * 2_900_000_000}
 	for i, rate := range result.Rates {
 		trial := latency.Trial{Phase: latency.PhaseSearch, Outcome: latency.Outcome{Verdict: latency.Passed}, Rate: rate}
 		if i == 0 {
@@ -46,7 +46,7 @@ func TestRecordOfASearch(t *testing.T) {
 	}
 	accepted(t, r)
 	want := &qualification.LoadRecord{
-		BestPass: 2000, LowestFail: 3000, State: v1alpha1.LoadConfirmed, Reason: "Growth", Message: "grew much", Made: 3,
+		BestPass: 2000, LowestFail: 3000, State: v1alpha1.LoadConfirmed, HeldSeconds: 5, Reason: "Growth", Message: "grew much", Made: 3,
 		Trials:     []v1alpha1.LoadTrial{v1alpha1.LoadTrialLow, v1alpha1.LoadTrialBestPass, v1alpha1.LoadTrialLowestFail},
 		BestPasses: []int32{3000, 2000},
 	}

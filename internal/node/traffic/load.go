@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 )
@@ -16,6 +17,7 @@ import (
 func SearchLoad(
 	ctx context.Context, program string, request RateRequest, options latency.SearchOptions, trial func(latency.Step), progress func(Progress),
 ) (*latency.Result, error) {
+	request.Probes = int(options.Probes)
 	search, err := latency.NewSearch(options)
 	if err != nil {
 		return nil, err
@@ -27,33 +29,20 @@ func SearchLoad(
 			break
 		}
 		trial(step)
-		request.Rates, request.Probes = []uint64{step.Rate}, int(options.Probes)
-		request.Duration = request.Longest(step.Duration)
-		one, err := measureRates(ctx, latency.KindLoadSearch, program, &request, latency.Budget{}, progress)
+		one, err := measureTrial(ctx, program, &request, step, progress)
 		if err != nil {
 			return nil, err
 		}
 		if result == nil {
 			result = one
-			// Both ends are warm now.
-			request.WarmUp, request.WarmUpPings, request.MaximumPings = 0, 1, min(request.MaximumPings, request.Batch)
 		} else {
-			addUsage(result, one)
+			addTo(result, one)
 		}
-		if len(one.Rates) == 0 {
-			// The other end is gone, or no server: the search says what it found before.
-			result.Outcome = one.Outcome
+		if outcome, ended := endOfSearch(one, &options.Budget); ended {
+			// The search says what it found before.
+			result.Outcome = outcome
 			return finished(result, search), nil
 		}
-		if options.Budget.Accelerated && one.Path.State != latency.PathAccelerated {
-			result.Outcome = latency.Outcome{Verdict: latency.Inconclusive, Reason: latency.ReasonNotAccelerated, Message: "the path was not accelerated: " + one.Path.Message}
-			return finished(result, search), nil
-		}
-		if request.Duration < step.Duration {
-			one.Remarks = append(one.Remarks, fmt.Sprintf("%d messages a second were sent for %s and not for %s: a stream has %d at most",
-				step.Rate, request.Duration, step.Duration, mostMessages))
-		}
-		result.Path, result.Remarks = result.Path.And(one.Path), append(result.Remarks, one.Remarks...)
 		search.Record(one.Rates[0])
 	}
 	if result == nil {
@@ -64,12 +53,86 @@ func SearchLoad(
 	return result, nil
 }
 
-// addUsage adds what a trial used of both CPUs.
-func addUsage(result, trial *latency.Result) {
-	result.Preemptions += trial.Preemptions
-	result.ServerPreemptions += trial.ServerPreemptions
-	result.PageFaults += trial.PageFaults
-	result.ElapsedNanoseconds += trial.ElapsedNanoseconds
+// endOfSearch reports whether a trial says nothing about its rate, nor would the next one: the other end is gone, or is no server, the clock cannot be trusted,
+// or messages went another way than was asked for.
+func endOfSearch(trial *latency.Result, budget *latency.Budget) (outcome latency.Outcome, ended bool) {
+	if len(trial.Rates) == 0 || trial.Outcome.Reason == latency.ReasonClockUnsteady {
+		return trial.Outcome, true
+	}
+	return latency.JudgePath(trial.Path, *budget)
+}
+
+// measureTrial sends at the rate of a step for as long as it asks. A stream has a limit of messages, so where that is less, several streams of the same length go
+// one after the other, each from a client of its own, and count as one. The first that the sender could not keep up with is the last: it has made the trial one
+// that says nothing. After the first stream, request is that of ends that are warm.
+func measureTrial(ctx context.Context, program string, request *RateRequest, step latency.Step, progress func(Progress)) (*latency.Result, error) {
+	streams := request.inStreams(step)
+	var whole *latency.Result
+	var all rateTimes
+	for range streams {
+		one, times, err := measureStream(ctx, program, request, progress)
+		if err != nil {
+			return nil, err
+		}
+		request.WarmUp, request.WarmUpPings, request.MaximumPings = 0, 1, min(request.MaximumPings, request.Batch)
+		if whole == nil {
+			whole = one
+		} else {
+			addTo(whole, one)
+		}
+		if len(one.Rates) == 0 || one.Outcome.Reason == latency.ReasonClockUnsteady {
+			whole.Rates, whole.Outcome = nil, one.Outcome
+			return whole, nil
+		}
+		all.add(times)
+		if !one.Rates[0].IsOnSchedule() {
+			break
+		}
+	}
+	if streams > 1 {
+		whole.Remarks = append(whole.Remarks, fmt.Sprintf("%d messages a second for %s went in %d streams one after the other: a stream has %d messages at most",
+			step.Rate, step.Duration, streams, request.most()))
+	}
+	rate, err := all.distribute()
+	if err != nil {
+		return nil, fmt.Errorf("%d messages a second: %w", step.Rate, err)
+	}
+	whole.Rates = []latency.Rate{rate}
+	return whole, nil
+}
+
+// inStreams makes request that of the streams of a trial, and gives their number.
+func (r *RateRequest) inStreams(step latency.Step) int {
+	r.Rates = []uint64{step.Rate}
+	longest := max(time.Millisecond, r.Longest(step.Duration))
+	streams := (step.Duration + longest - 1) / longest
+	r.Duration = (step.Duration/streams + time.Millisecond - 1).Truncate(time.Millisecond)
+	return int(streams)
+}
+
+// measureStream makes one stream.
+func measureStream(ctx context.Context, program string, request *RateRequest, progress func(Progress)) (*latency.Result, *rateTimes, error) {
+	if err := request.Check(); err != nil {
+		return nil, nil, err
+	}
+	output, err := runClient(ctx, program, request.Environment, request.arguments(), progress)
+	if err != nil {
+		return nil, nil, err
+	}
+	result, err := resultOf(latency.KindLoadSearch, &request.Request, thisHost(request.CPU, request.Environment), output, latency.Budget{})
+	if err != nil || len(result.Rates) == 0 {
+		return result, nil, err
+	}
+	return result, timesOf(&output.Streams[0], result, request.RoundTrip), nil
+}
+
+// addTo adds to a result what a later stream or trial used of both CPUs, its path and its remarks.
+func addTo(result, later *latency.Result) {
+	result.Preemptions += later.Preemptions
+	result.ServerPreemptions += later.ServerPreemptions
+	result.PageFaults += later.PageFaults
+	result.ElapsedNanoseconds += later.ElapsedNanoseconds
+	result.Path, result.Remarks = result.Path.And(later.Path), append(result.Remarks, later.Remarks...)
 }
 
 // finished puts what a search found into its result.

@@ -4,6 +4,7 @@
 package traffic
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +41,13 @@ type RateRequest struct {
 	Buffer int
 	// Environment of the program; nil for that of this one.
 	Environment []string
+
+	// mostPerStream is the limit of messages of a stream; 0 for that of the program. Tests lower it.
+	mostPerStream uint64
 }
+
+// most is how many messages a stream has at most.
+func (r *RateRequest) most() uint64 { return cmp.Or(r.mostPerStream, mostMessages) }
 
 // DefaultRateRequest has a round trip of 64 bytes over UDP as its base.
 func DefaultRateRequest() RateRequest {
@@ -52,7 +59,7 @@ func DefaultRateRequest() RateRequest {
 // Longest is how long each rate can be measured at most, as far as the most messages go that the program counts; no longer than wanted.
 func (r *RateRequest) Longest(wanted time.Duration) time.Duration {
 	for _, rate := range r.Rates {
-		wanted = min(wanted, time.Duration(float64(mostMessages)/float64(max(1, rate))*float64(time.Second)))
+		wanted = min(wanted, time.Duration(float64(r.most())/float64(max(1, rate))*float64(time.Second)))
 	}
 	return wanted.Truncate(time.Millisecond)
 }
@@ -69,8 +76,8 @@ func (r *RateRequest) Check() error {
 		return fmt.Errorf("%d rates: there are 1 to %d", len(r.Rates), mostSizes)
 	}
 	for _, rate := range r.Rates {
-		if rate < 1 || rate > fastest || float64(rate)*r.Duration.Seconds() > mostMessages {
-			return fmt.Errorf("rate %d: a stream has 1 to %d messages a second, and %d in all", rate, fastest, mostMessages)
+		if rate < 1 || rate > fastest || float64(rate)*r.Duration.Seconds() > float64(r.most()) {
+			return fmt.Errorf("rate %d: a stream has 1 to %d messages a second, and %d in all", rate, fastest, r.most())
 		}
 	}
 	return r.checkStream()
@@ -97,10 +104,6 @@ func (r *RateRequest) arguments() []string {
 
 // MeasureRates sends at one rate after the other. A rate that the sender missed by far is the last.
 func MeasureRates(ctx context.Context, program string, request RateRequest, budget latency.Budget, progress func(Progress)) (*latency.Result, error) {
-	return measureRates(ctx, latency.KindRateSweep, program, &request, budget, progress)
-}
-
-func measureRates(ctx context.Context, kind latency.Kind, program string, request *RateRequest, budget latency.Budget, progress func(Progress)) (*latency.Result, error) {
 	if err := request.Check(); err != nil {
 		return nil, err
 	}
@@ -108,34 +111,68 @@ func measureRates(ctx context.Context, kind latency.Kind, program string, reques
 	if err != nil {
 		return nil, err
 	}
-	return resultOf(kind, &request.Request, thisHost(request.CPU, request.Environment), output, budget)
+	return resultOf(latency.KindRateSweep, &request.Request, thisHost(request.CPU, request.Environment), output, budget)
 }
 
-// rateOf describes a stream. Its way back is the mean half of a round trip while nothing else was sent.
-func rateOf(s *StreamTimes, quiet *latency.Result, roundTrip bool) (latency.Rate, error) {
+// rateTimes are a rate without its distributions, and the times these are made of, in the order in which they were taken.
+type rateTimes struct {
+	rate             latency.Rate
+	intended, actual []int64
+}
+
+// timesOf is what was seen of a stream. Its way back is the mean half of a round trip while nothing else was sent; an answer that took less in all was on its
+// way for no time, and not for less than none.
+func timesOf(s *StreamTimes, quiet *latency.Result, roundTrip bool) *rateTimes {
 	back := int64(0)
 	if len(quiet.Sizes) > 0 && !roundTrip {
 		back = int64(quiet.Sizes[len(quiet.Sizes)-1].Distribution.MeanNanoseconds)
 	}
-	intended, actual := make([]int64, len(s.Answers)), make([]int64, len(s.Answers))
-	for i, a := range s.Answers {
-		intended[i], actual[i] = max(0, a.Back-a.Intended-back), max(0, a.Back-a.Actual-back)
-	}
-	rate := latency.Rate{
+	t := &rateTimes{intended: make([]int64, len(s.Answers)), actual: make([]int64, len(s.Answers)), rate: latency.Rate{
 		PerSecond: s.Rate, Bytes: s.Bytes, Load: streamOf(s.Count, s.Load),
 		Late: s.Late, MaximumLatenessNanoseconds: s.Latest, AnswersWanted: s.Wanted, AnswersLost: s.Wanted - min(s.Wanted, uint64(len(s.Answers))),
+	}}
+	for i, a := range s.Answers {
+		t.intended[i], t.actual[i] = max(0, a.Back-a.Intended-back), max(0, a.Back-a.Actual-back)
 	}
 	if s.Elapsed > 0 {
 		// The last message leaves an interval before the end of the stream.
-		rate.AchievedPerSecond = float64(s.Count) / (float64(s.Elapsed)/1e9 + 1/float64(s.Rate))
+		t.rate.AchievedPerSecond = float64(s.Count) / (float64(s.Elapsed)/1e9 + 1/float64(s.Rate))
 	}
 	if s.ProbeCount > 0 {
 		probes := streamOf(s.ProbeCount, s.Probes)
-		rate.Probes = &probes
+		t.rate.Probes = &probes
 	}
+	return t
+}
+
+// add adds a stream of the same rate that came after. The sender kept up with all when it did with the one with which it did least.
+func (t *rateTimes) add(later *rateTimes) {
+	if t.rate.PerSecond == 0 {
+		*t = *later
+		return
+	}
+	r, o := &t.rate, &later.rate
+	r.AchievedPerSecond = min(r.AchievedPerSecond, o.AchievedPerSecond)
+	r.Late, r.MaximumLatenessNanoseconds = r.Late+o.Late, max(r.MaximumLatenessNanoseconds, o.MaximumLatenessNanoseconds)
+	r.AnswersWanted, r.AnswersLost = r.AnswersWanted+o.AnswersWanted, r.AnswersLost+o.AnswersLost
+	addStream(&r.Load, &o.Load)
+	if r.Probes != nil && o.Probes != nil {
+		addStream(r.Probes, o.Probes)
+	}
+	t.intended, t.actual = append(t.intended, later.intended...), append(t.actual, later.actual...)
+}
+
+func addStream(to, more *latency.Stream) {
+	to.Sent, to.Lost, to.Gaps = to.Sent+more.Sent, to.Lost+more.Lost, to.Gaps+more.Gaps
+	to.Duplicates, to.Reordered = to.Duplicates+more.Duplicates, to.Reordered+more.Reordered
+}
+
+// distribute is the rate with its distributions.
+func (t *rateTimes) distribute() (latency.Rate, error) {
+	rate := t.rate
 	var errs [2]error
-	rate.FromIntended, errs[0] = latency.Distribute(intended)
-	rate.FromActual, errs[1] = latency.Distribute(actual)
+	rate.FromIntended, errs[0] = latency.Distribute(t.intended)
+	rate.FromActual, errs[1] = latency.Distribute(t.actual)
 	return rate, errors.Join(errs[:]...)
 }
 

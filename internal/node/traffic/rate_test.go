@@ -80,7 +80,7 @@ func TestRateOf(t *testing.T) {
 		Answers: []Answer{{0, 500, 2000}, {1000, 1000, 1100}},
 	}
 	quiet := &latency.Result{Sizes: []latency.Size{{Distribution: latency.Distribution{MeanNanoseconds: 400}}}}
-	got, err := rateOf(times, quiet, false)
+	got, err := timesOf(times, quiet, false).distribute()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestRateOf(t *testing.T) {
 	if got.FromIntended.MaximumNanoseconds != 1600 || got.FromIntended.MinimumNanoseconds != 0 || got.FromActual.MaximumNanoseconds != 1100 {
 		t.Errorf("%+v", got)
 	}
-	if whole, _ := rateOf(times, quiet, true); whole.FromIntended.MaximumNanoseconds != 2000 {
+	if whole, _ := timesOf(times, quiet, true).distribute(); whole.FromIntended.MaximumNanoseconds != 2000 {
 		t.Errorf("%+v", whole)
 	}
 }
@@ -143,6 +143,120 @@ func TestSearchLoad(t *testing.T) {
 	passed := got.Outcome.Reason == latency.ReasonWithinBudget && got.Load.BestPass == 200 && got.Load.Confirmed
 	if !passed && got.Outcome.Reason != latency.ReasonGeneratorLimit {
 		t.Errorf("%+v, %+v", got.Load, got.Outcome)
+	}
+}
+
+// TestLongTrials: a trial of more messages than a stream has goes in several, and is as long as it was asked for.
+func TestLongTrials(t *testing.T) {
+	port, _, _ := serving(t)
+	r := slow(port)
+	r.Probes, r.mostPerStream = 50, 100
+	step := latency.Step{Phase: latency.PhaseConfirm, Rate: 200, Duration: 1100 * time.Millisecond}
+	// A busy machine may not keep the schedule in one of the streams, which ends the trial.
+	for range 5 {
+		got, err := measureTrial(t.Context(), os.Getenv(sanitizedVariable), &r, step, func(Progress) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if one := &got.Rates[0]; !one.IsOnSchedule() {
+			continue
+		}
+		checkThreeStreams(t, &got.Rates[0])
+		if got.ElapsedNanoseconds < step.Duration.Nanoseconds() {
+			t.Errorf("%d ns", got.ElapsedNanoseconds)
+		}
+		if len(got.Remarks) == 0 || !strings.Contains(got.Remarks[len(got.Remarks)-1], "200 messages a second for 1.1s went in 3 streams one after the other: a stream has 100 messages") {
+			t.Errorf("%q", got.Remarks)
+		}
+		return
+	}
+	t.Error("no trial was on its schedule")
+}
+
+// checkThreeStreams wants the messages of three streams of 367 ms, and as many probes, all of which were answered.
+func checkThreeStreams(t *testing.T, one *latency.Rate) {
+	t.Helper()
+	const messages, probes = 3 * 73, 3 * 18
+	if diff := cmp.Diff(latency.Stream{Sent: messages}, one.Load); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if one.Probes.Sent != probes || one.AnswersWanted != probes || one.FromIntended.Samples != probes {
+		t.Errorf("%+v of %+v", one, one.Probes)
+	}
+}
+
+func TestInStreams(t *testing.T) {
+	for name, tc := range map[string]struct {
+		step        latency.Step
+		wantStreams int
+		wantEach    time.Duration
+	}{
+		"one":                        {latency.Step{Rate: 10_000, Duration: 10 * time.Hour}, 1, 10 * time.Hour},
+		"as many as there can be":    {latency.Step{Rate: 1_000_000, Duration: 400 * time.Second}, 1, 400 * time.Second},
+		"one more":                   {latency.Step{Rate: 1_000_000, Duration: 401 * time.Second}, 2, 200_500 * time.Millisecond},
+		"half a day":                 {latency.Step{Rate: 1_000_000, Duration: 12 * time.Hour}, 108, 400 * time.Second},
+		"half a day of the highest":  {latency.Step{Rate: 5_000_000, Duration: 12 * time.Hour}, 540, 80 * time.Second},
+		"what does not divide":       {latency.Step{Rate: 1_234_567, Duration: time.Hour}, 12, 300 * time.Second},
+		"parts of a millisecond":     {latency.Step{Rate: 4_999_999, Duration: 1001 * time.Second}, 13, 77 * time.Second},
+		"more than the program does": {latency.Step{Rate: 1e12, Duration: time.Second}, 1000, time.Millisecond},
+	} {
+		r := slow(1)
+		if got := r.inStreams(tc.step); got != tc.wantStreams || r.Duration != tc.wantEach {
+			t.Errorf("%s: %d streams of %s, want %d of %s", name, got, r.Duration, tc.wantStreams, tc.wantEach)
+		}
+		if err := r.Check(); (err != nil) != (tc.step.Rate > fastest) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestStreamsAddUp(t *testing.T) {
+	one := &rateTimes{intended: []int64{1, 2}, actual: []int64{1, 1}, rate: latency.Rate{
+		PerSecond: 100, AchievedPerSecond: 99, Bytes: 64, Load: latency.Stream{Sent: 10, Lost: 3, Duplicates: 1, Reordered: 2, Gaps: 2},
+		Probes: &latency.Stream{Sent: 3, Lost: 1, Gaps: 1}, Late: 2, MaximumLatenessNanoseconds: 50, AnswersWanted: 3, AnswersLost: 1,
+	}}
+	two := &rateTimes{intended: []int64{9}, actual: []int64{8}, rate: latency.Rate{
+		PerSecond: 100, AchievedPerSecond: 100, Bytes: 64, Load: latency.Stream{Sent: 11, Lost: 1, Gaps: 1}, Probes: &latency.Stream{Sent: 2, Lost: 1, Gaps: 1},
+		Late: 1, MaximumLatenessNanoseconds: 70, AnswersWanted: 2, AnswersLost: 1,
+	}}
+	var all rateTimes
+	all.add(one)
+	all.add(two)
+	got, err := all.distribute()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := latency.Rate{
+		PerSecond: 100, AchievedPerSecond: 99, Bytes: 64, Load: latency.Stream{Sent: 21, Lost: 4, Duplicates: 1, Reordered: 2, Gaps: 3},
+		Probes: &latency.Stream{Sent: 5, Lost: 2, Gaps: 2}, Late: 3, MaximumLatenessNanoseconds: 70, AnswersWanted: 5, AnswersLost: 2,
+	}
+	if d := &got.FromIntended; d.Samples != 3 || d.MinimumNanoseconds != 1 || d.MaximumNanoseconds != 9 || got.FromActual.MaximumNanoseconds != 8 {
+		t.Errorf("%+v", got)
+	}
+	got.FromIntended, got.FromActual = latency.Distribution{}, latency.Distribution{}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatEndsASearch(t *testing.T) {
+	accelerated := latency.Budget{Accelerated: true}
+	rates, clock := []latency.Rate{{}}, latency.Outcome{Verdict: latency.Inconclusive, Reason: latency.ReasonClockUnsteady}
+	for name, tc := range map[string]struct {
+		trial  latency.Result
+		budget latency.Budget
+		want   latency.Reason
+	}{
+		"nothing":              {latency.Result{Rates: rates}, latency.Budget{}, ""},
+		"a rate too high":      {latency.Result{Rates: rates, Outcome: latency.Outcome{Reason: latency.ReasonGeneratorLimit}}, latency.Budget{}, ""},
+		"no rate":              {latency.Result{Outcome: latency.Outcome{Reason: latency.ReasonPeerVanished}}, latency.Budget{}, latency.ReasonPeerVanished},
+		"a clock":              {latency.Result{Rates: rates, Outcome: clock}, latency.Budget{}, latency.ReasonClockUnsteady},
+		"another path":         {latency.Result{Rates: rates, Path: latency.Path{State: latency.PathKernel}}, accelerated, latency.ReasonNotAccelerated},
+		"the path that counts": {latency.Result{Rates: rates, Path: latency.Path{State: latency.PathAccelerated}}, accelerated, ""},
+	} {
+		if got, ended := endOfSearch(&tc.trial, &tc.budget); got.Reason != tc.want || ended != (tc.want != "") {
+			t.Errorf("%s: %+v, %t, want %q", name, got, ended, tc.want)
+		}
 	}
 }
 

@@ -53,7 +53,7 @@ func resultOf(kind latency.Kind, request *Request, here latency.Host, output *Ou
 		result.Sizes = append(result.Sizes, latency.Size{Bytes: one.Bytes, Lost: one.Lost, Stray: one.Stray, Distribution: d})
 	}
 	for i := range output.Streams {
-		one, err := rateOf(&output.Streams[i], result, request.RoundTrip)
+		one, err := timesOf(&output.Streams[i], result, request.RoundTrip).distribute()
 		if err != nil {
 			return nil, fmt.Errorf("%d messages a second: %w", output.Streams[i].Rate, err)
 		}
