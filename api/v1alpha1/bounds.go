@@ -400,6 +400,9 @@ const (
 	// MaxTestSizes bounds spec.pingPong.sizes and the sizes of a measurement, MaxMessageBytes each of them. sfnt-pingpong has 19 sizes of datagrams.
 	MaxTestSizes    = 20
 	MaxMessageBytes = 65536
+	// MaxMessagesPerSize bounds spec.pingPong.messagesPerSize, and MaxMessages those of all sizes together, whose times a client keeps in memory.
+	MaxMessagesPerSize = 20000000
+	MaxMessages        = 40000000
 	// MaxTestRates bounds spec.rateSweep.messagesPerSecond and the rates of a measurement, MaxMessagesPerSecond each of them,
 	// MaxDatagramBytes spec.rateSweep.bytes and MaxAnswersPerRate spec.rateSweep.answersPerRate.
 	MaxTestRates         = 8

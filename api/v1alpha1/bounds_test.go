@@ -270,7 +270,7 @@ func testBounds() []bound {
 		{v1alpha1.MaxTestNameLength, "maxLength", "llnp: spec.verification.qualification.tests[].name lt: status.results[].job status.results[].server.job"},
 		{v1alpha1.MaxTestedNodes, "maxItems", "lt: spec.nodes.names status.results"},
 		{v1alpha1.MaxTestedNodes, "maximum", "lt: spec.maximumParallelNodes"},
-		{v1alpha1.MaxTestDurationSeconds, "maximum", "lt: spec.durationSeconds"},
+		{v1alpha1.MaxTestDurationSeconds, "maximum", "lt: spec.durationSeconds " + measured("network.load.heldSeconds")},
 		{v1alpha1.MaxTestRepetitions, "maximum", "lt: spec.repetitions"},
 		{v1alpha1.MaxTestRepetitions, "maxItems", measured("repetitionMaximumsNanoseconds") + " " + measured("network.repetitionMediansNanoseconds") + " " +
 			measured("network.load.repetitionBestPassesPerSecond") + " " + side("repetitionMediansNanoseconds")},
@@ -310,6 +310,7 @@ func testBounds() []bound {
 		{v1alpha1.MaxTestServers, "maxItems", "lt: spec.traffic.server.nodeNames"},
 		{v1alpha1.MaxTestSizes, "maxItems", "lt: spec.pingPong.sizes " + measured("network.sizes") + " " + side("sizes")},
 		{v1alpha1.MaxMessageBytes, "maximum", "lt: spec.pingPong.sizes[] " + measured("network.sizes[].bytes") + " " + rate("bytes") + " " + side("sizes[].bytes") + " " + side("ratios[].bytes")},
+		{v1alpha1.MaxMessagesPerSize, "maximum", "lt: spec.pingPong.messagesPerSize"},
 		{v1alpha1.MaxTestRates, "maxItems", "lt: spec.rateSweep.messagesPerSecond " + measured("network.rates")},
 		{v1alpha1.MaxMessagesPerSecond, "maximum", "lt: spec.rateSweep.messagesPerSecond[] spec.budget.minimumMessagesPerSecond " +
 			"spec.loadSearch.lowestMessagesPerSecond spec.loadSearch.firstMessagesPerSecond spec.loadSearch.highestMessagesPerSecond " +

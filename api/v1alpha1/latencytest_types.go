@@ -103,6 +103,9 @@ const (
 // +kubebuilder:validation:XValidation:rule="(self.kind == 'StackComparison') == has(self.stackComparison)",message="spec.stackComparison has the sides of spec.kind StackComparison, which needs it, and stands with no other kind."
 // +kubebuilder:validation:XValidation:rule="self.kind != 'StackComparison' || !has(self.traffic) || (!has(self.traffic.client) && !has(self.traffic.server.bypassNICPool) && !has(self.traffic.server.address) && !has(self.traffic.server.sockets))",message="spec.traffic of kind StackComparison has no client, and its server no bypassNICPool, address and sockets: each of spec.stackComparison.sides has its own ends."
 // +kubebuilder:validation:XValidation:rule="!has(self.budget) || self.kind != 'StackComparison' || (!has(self.budget.path) && !has(self.budget.maximumNanoseconds) && !has(self.budget.percentiles) && !has(self.budget.lossPartsPerMillion))",message="spec.budget of kind StackComparison has ratios only: each side says its own path, and what single latencies may be is judged by kind PingPong."
+// +kubebuilder:validation:XValidation:rule="self.kind != 'PingPong' || !has(self.budget) || !has(self.budget.percentiles) || self.budget.percentiles.all(p, (has(self.pingPong) && has(self.pingPong.messagesPerSize) ? self.pingPong.messagesPerSize : 1000000) >= {'P50': 200, 'P90': 1000, 'P99': 10000, 'P999': 100000, 'P9999': 1000000, 'P99999': 10000000}[p.percentile])",message="the messages of a size, spec.pingPong.messagesPerSize, must carry spec.budget.percentiles: P99 takes 10000, P999 100000, P9999 1000000 and P99999 10000000; raise it (1000000 when omitted), and spec.durationSeconds."
+// +kubebuilder:validation:XValidation:rule="!(self.kind in ['ContainerVersusHost', 'StackComparison']) || !has(self.budget) || !has(self.budget.ratios) || self.budget.ratios.all(p, (has(self.pingPong) && has(self.pingPong.messagesPerSize) ? self.pingPong.messagesPerSize : 1000000) >= {'P50': 200, 'P90': 1000, 'P99': 10000, 'P999': 100000, 'P9999': 1000000, 'P99999': 10000000}[p.percentile])",message="the messages of a size, spec.pingPong.messagesPerSize, must carry spec.budget.ratios: P99 takes 10000, P999 100000, P9999 1000000 and P99999 10000000; raise it (1000000 when omitted), and spec.durationSeconds."
+// +kubebuilder:validation:XValidation:rule="self.kind != 'RateSweep' || !has(self.budget) || !has(self.budget.percentiles) || self.budget.percentiles.all(p, p.percentile != 'P99999')",message="spec.budget.percentiles of kind RateSweep go up to P9999: P99999 takes the times of ten million messages, and spec.rateSweep.answersPerRate is 1000000 at most."
 type LatencyTestSpec struct {
 	// nodes are those that are measured, at most 128, 64 with kind RateSweep or LoadSearch, and 32 with kind ContainerVersusHost or
 	// StackComparison. They are fewer where there are many sizes: 57 with 19 sizes of kind PingPong, 14 with 19 sizes of two sides, 28 with 3 sizes of 5
@@ -147,7 +150,7 @@ type LatencyTestSpec struct {
 	LoadSearch *LoadSearchTest `json:"loadSearch,omitempty"`
 
 	// durationSeconds is how long each repetition measures, 1 to 86400. Kind PingPong shares it out among its sizes, each of
-	// which ends earlier with a million messages, and kinds ContainerVersusHost and StackComparison do so on each of their sides; kind RateSweep among its rates, and the highest sends 400 million messages at
+	// which ends earlier with as many messages as pingPong.messagesPerSize says, and kinds ContainerVersusHost and StackComparison do so on each of their sides; kind RateSweep among its rates, and the highest sends 400 million messages at
 	// most. A repetition of kind LoadSearch ends after that time at the latest, and what it has not found by then is Inconclusive. When
 	// omitted, this means the user has no opinion and the operator chooses a default, which is subject to change over time. The
 	// current default is 60, and for kind LoadSearch the time of 60 pairs of a sniff and a trial and of four confirmations, but 86400 at
@@ -391,6 +394,8 @@ const (
 )
 
 // PingPongTest has the parameters of kind PingPong, ContainerVersusHost and StackComparison.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.messagesPerSize) || self.messagesPerSize * (has(self.sizes) ? size(self.sizes) : 8) <= 40000000",message="a measurement has 40000000 messages at most: lower spec.pingPong.messagesPerSize, or name fewer spec.pingPong.sizes (8 when omitted)."
 type PingPongTest struct {
 	// sizes are those of the messages in bytes, 1 to 20 of 0 to 65536. The histogram of the result is that of the first. When
 	// omitted, this means the user has no opinion and the operator chooses a default, which is subject to change over time. The
@@ -402,6 +407,16 @@ type PingPongTest struct {
 	// +listType=set
 	// +optional
 	Sizes []int32 `json:"sizes,omitempty"`
+
+	// messagesPerSize is with how many messages a size ends, 1000 to 20000000, and 40000000 of all sizes together, because the client keeps the times of
+	// all of them: its pod asks for 48 MiB for each million. A percentile takes a hundred messages above it, in every repetition: P9999 a million, and P99999
+	// ten million, with some more where messages may be lost. durationSeconds has to have time for them: ten million take 100 s at a round trip of
+	// 10 µs. When omitted, this means the user has no opinion and the operator chooses a default, which is subject to change over time. The
+	// current default is 1000000.
+	// +kubebuilder:validation:Minimum=1000
+	// +kubebuilder:validation:Maximum=20000000
+	// +optional
+	MessagesPerSize int32 `json:"messagesPerSize,omitempty"`
 }
 
 // RateSweepTest has the parameters of kind RateSweep.

@@ -304,6 +304,42 @@ func loadRules() []latencyTestRule {
 	}
 }
 
+// carriedRules returns a case for each CEL rule about percentiles that no measurement would carry.
+func carriedRules() []latencyTestRule {
+	const takes = ": P99 takes 10000, P999 100000, P9999 1000000 and P99999 10000000; raise it (1000000 when omitted), and spec.durationSeconds."
+	within := func(change func(func(*latencyTest)) func(*latencyTest), name v1alpha1.PercentileName, given *v1alpha1.PingPongTest) func(*latencyTest) {
+		return change(func(t *latencyTest) {
+			t.Spec.PingPong, t.Spec.Budget = given, &v1alpha1.LatencyBudget{Percentiles: []v1alpha1.LatencyPercentile{{Percentile: name, Nanoseconds: 1}}}
+		})
+	}
+	compared := func(name v1alpha1.PercentileName, given *v1alpha1.PingPongTest) func(*latencyTest) {
+		return pingPong(func(t *latencyTest) {
+			t.Spec.Kind, t.Spec.PingPong = v1alpha1.LatencyTestContainerVersusHost, given
+			t.Spec.Budget = &v1alpha1.LatencyBudget{Ratios: []v1alpha1.LatencyRatioBound{{Percentile: name, MaximumPartsPerThousand: 1000}}}
+		})
+	}
+	many := func(messages int32, sizes ...int32) *v1alpha1.PingPongTest {
+		return &v1alpha1.PingPongTest{MessagesPerSize: messages, Sizes: sizes}
+	}
+	const carried, compares = "the messages of a size, spec.pingPong.messagesPerSize, must carry spec.budget.percentiles" + takes,
+		"the messages of a size, spec.pingPong.messagesPerSize, must carry spec.budget.ratios" + takes
+	return []latencyTestRule{
+		{
+			field: "spec", message: carried,
+			accepted: within(pingPong, v1alpha1.P99999, many(10_000_000, 64, 65, 66, 67)), rejected: within(pingPong, v1alpha1.P99999, many(9_999_999, 64)),
+		},
+		{field: "spec", message: compares, accepted: compared(v1alpha1.P99999, many(10_000_000, 64)), rejected: compared(v1alpha1.P99999, many(0, 64))},
+		{
+			field: "spec", message: "spec.budget.percentiles of kind RateSweep go up to P9999: P99999 takes the times of ten million messages, and spec.rateSweep.answersPerRate is 1000000 at most.",
+			accepted: within(rateSweep, v1alpha1.P9999, nil), rejected: within(rateSweep, v1alpha1.P99999, nil),
+		},
+		{
+			field: "spec.pingPong", message: "a measurement has 40000000 messages at most: lower spec.pingPong.messagesPerSize, or name fewer spec.pingPong.sizes (8 when omitted).",
+			accepted: pingPong(func(t *latencyTest) { t.Spec.PingPong = many(5_000_000) }), rejected: pingPong(func(t *latencyTest) { t.Spec.PingPong = many(5_000_001) }),
+		},
+	}
+}
+
 // trafficRules returns a case for each CEL rule about messages.
 func trafficRules() []latencyTestRule {
 	rules := []latencyTestRule{
@@ -368,7 +404,7 @@ func trafficRules() []latencyTestRule {
 			accepted: newPingPong, rejected: pingPong(func(t *latencyTest) { t.Spec.Traffic.Server.Placement = v1alpha1.ServerOnSameNode }),
 		},
 	}
-	return slices.Concat(rules,
+	return slices.Concat(rules, carriedRules(),
 		endRules("spec.traffic.server", pingPong, func(t *latencyTest) *v1alpha1.TestEnd { return &t.Spec.Traffic.Server.TestEnd }),
 		endRules("spec.traffic.client", pingPong, func(t *latencyTest) *v1alpha1.TestEnd {
 			t.Spec.Traffic.Client = &v1alpha1.TestEnd{}

@@ -662,6 +662,20 @@ func TestSearchOfFlags(t *testing.T) {
 	}
 }
 
+// TestNumberOfMessages: a flag raises it, so that a percentile of the budget is carried.
+func TestNumberOfMessages(t *testing.T) {
+	args := []string{"test", "run", "way", "--nodes=n1", "--kind=PingPong", "--sizes=64", "--percentile=P99999=1ms", "--dry-run"}
+	if got := run(t, "", args...); got.code != ExitUsage || !strings.Contains(got.err, "P99999 10000000; raise it (1000000 when omitted)") {
+		t.Errorf("%d, %s", got.code, got.err)
+	}
+	if got := run(t, "", slices.Concat(args, []string{"--messages=12000000"})...); got.code != 0 || !strings.Contains(got.out, "messagesPerSize: 12000000") {
+		t.Errorf("%d, %s, %s", got.code, got.out, got.err)
+	}
+	if got := run(t, "", "test", "run", "quiet", "--nodes=n1", "--messages=1000", "--dry-run"); got.code != ExitUsage {
+		t.Errorf("messages of jitter: %d, %s", got.code, got.out)
+	}
+}
+
 // comparisonTest has one node on which a container was compared with its host twice, and became slower than it the second time.
 func comparisonTest(t *testing.T) *v1alpha1.LatencyTest {
 	t.Helper()

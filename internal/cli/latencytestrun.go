@@ -56,7 +56,7 @@ type trafficOptions struct {
 	group                          string
 	servers                        []string
 	sizes, rates                   []int32
-	bytes, answers                 int32
+	bytes, answers, messages       int32
 	loss, late                     int32
 	// What a search for the highest rate asks for.
 	least, highest int32
@@ -84,6 +84,7 @@ func (o *trafficOptions) addFlags(command *cobra.Command) {
 	flags.StringVar(&o.group, "group", "", "`ADDRESS` of the group of transport Multicast; the operator chooses without it")
 	flags.Var(o.waiting, "wait", "how both ends wait for a message")
 	flags.Int32SliceVar(&o.sizes, "sizes", nil, "sizes of messages in bytes, `SIZE,SIZE`; the operator chooses without it")
+	flags.Int32Var(&o.messages, "messages", 0, "with how many messages a size ends, of kind PingPong or ContainerVersusHost; the operator chooses without it")
 	flags.Var(o.path, "path", "the way that messages have to take for the result to be judged")
 	flags.Int32Var(&o.loss, "loss", -1, "how many parts per million of the messages may be lost; -1 for no limit")
 	flags.Int32SliceVar(&o.rates, "rates", nil, "rates of kind RateSweep in messages a second, `RATE,RATE`; the operator chooses without it")
@@ -106,7 +107,7 @@ func (o *trafficOptions) adjusts() bool {
 
 // sends reports whether a flag says which messages are to be sent.
 func (o *trafficOptions) sends() bool {
-	return len(o.sizes)+len(o.rates) > 0 || o.bytes != 0 || o.answers != 0 || o.group != ""
+	return len(o.sizes)+len(o.rates) > 0 || o.bytes != 0 || o.answers != 0 || o.messages != 0 || o.group != ""
 }
 
 // searches reports whether a flag says how the highest rate is to be searched for.
@@ -122,7 +123,7 @@ func (o *trafficOptions) fill(spec *v1alpha1.LatencyTestSpec) error {
 	}
 	if spec.Kind == v1alpha1.LatencyTestJitter {
 		if o.adjusts() {
-			return errors.New("--server-nodes, --transport, --group, --wait, --sizes, --rates, --bytes, --answers, --path, --loss, --late, --at-least, --highest, --trial, --confirm, --growth and --ratio " +
+			return errors.New("--server-nodes, --transport, --group, --wait, --sizes, --messages, --rates, --bytes, --answers, --path, --loss, --late, --at-least, --highest, --trial, --confirm, --growth and --ratio " +
 				"are about messages: say --kind=PingPong, --kind=RateSweep, --kind=LoadSearch or --kind=ContainerVersusHost")
 		}
 		return nil
@@ -134,9 +135,7 @@ func (o *trafficOptions) fill(spec *v1alpha1.LatencyTestSpec) error {
 	if len(o.servers) > 0 {
 		spec.Traffic.Server.Placement = v1alpha1.ServerOnNodes
 	}
-	if len(o.sizes) > 0 {
-		spec.PingPong = &v1alpha1.PingPongTest{Sizes: o.sizes}
-	}
+	o.fillPings(spec)
 	if spec.Kind == v1alpha1.LatencyTestLoadSearch {
 		return o.fillSearch(spec)
 	}
@@ -147,6 +146,13 @@ func (o *trafficOptions) fill(spec *v1alpha1.LatencyTestSpec) error {
 		spec.RateSweep = &v1alpha1.RateSweepTest{MessagesPerSecond: o.rates, Bytes: o.bytes, AnswersPerRate: o.answers}
 	}
 	return o.limit(spec)
+}
+
+// fillPings says how many messages go one at a time, and of which sizes.
+func (o *trafficOptions) fillPings(spec *v1alpha1.LatencyTestSpec) {
+	if len(o.sizes) > 0 || o.messages != 0 {
+		spec.PingPong = &v1alpha1.PingPongTest{Sizes: o.sizes, MessagesPerSize: o.messages}
+	}
 }
 
 // fillSearch says how the highest rate is searched for. What bounds loss and percentiles decides whether a rate passes, and not the budget.

@@ -19,6 +19,9 @@ func (p Parameters) Hash() string {
 	if p.Traffic != nil {
 		text += fmt.Sprintf(" %v %s", p.Sizes, p.Traffic.hashed())
 	}
+	if p.HasOtherMessages() {
+		text += fmt.Sprintf(" Messages:%d", p.Messages)
+	}
 	if len(p.Rates) > 0 {
 		text += fmt.Sprintf(" %v %d", p.Rates, p.Answers)
 	}

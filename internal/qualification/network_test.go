@@ -297,6 +297,7 @@ func TestParametersOfTraffic(t *testing.T) {
 		"transport": func(s *v1alpha1.LatencyTestSpec) { s.Traffic.Transport = v1alpha1.TransportTCP },
 		"group":     func(s *v1alpha1.LatencyTestSpec) { s.Traffic.MulticastGroup = "239.192.1.7" },
 		"waiting":   func(s *v1alpha1.LatencyTestSpec) { s.Traffic.Waiting = v1alpha1.WaitingBlock },
+		"messages":  func(s *v1alpha1.LatencyTestSpec) { s.PingPong = &v1alpha1.PingPongTest{MessagesPerSize: 999_999} },
 		"sizes":     func(s *v1alpha1.LatencyTestSpec) { s.PingPong = &v1alpha1.PingPongTest{Sizes: []int32{1}} },
 		"server":    func(s *v1alpha1.LatencyTestSpec) { s.Traffic.Server.NodeNames = []string{"a"} },
 		"client":    func(s *v1alpha1.LatencyTestSpec) { s.Traffic.Client = &v1alpha1.TestEnd{BypassNICPool: "x2"} },
@@ -326,7 +327,10 @@ func TestParametersOfTraffic(t *testing.T) {
 			t.Errorf("another %s measures the same", name)
 		}
 	}
-	if spec(func(s *v1alpha1.LatencyTestSpec) { s.Traffic.Waiting = v1alpha1.WaitingSpin }) != base {
+	inForce := func(s *v1alpha1.LatencyTestSpec) {
+		s.Traffic.Waiting, s.PingPong = v1alpha1.WaitingSpin, &v1alpha1.PingPongTest{MessagesPerSize: 1_000_000}
+	}
+	if spec(inForce) != base {
 		t.Error("the value in force measures something else when it is written")
 	}
 }

@@ -22,8 +22,9 @@ const (
 	defaultCPUs                 = 1
 	defaultThresholdNanoseconds = 500
 	defaultMessageBytes         = 64
-	// defaultAnswers carry 99.9 %.
-	defaultAnswers = 120_000
+	// defaultAnswers carry 99.9 %, and defaultMessages 99.99 %.
+	defaultAnswers  = 120_000
+	defaultMessages = 1_000_000
 )
 
 // Parameters are what a test measures, with the values in force of what is omitted.
@@ -36,6 +37,8 @@ type Parameters struct {
 	ParallelNodes int
 	// Sizes of messages in bytes: several of kind PingPong, one of those that send on a schedule.
 	Sizes []int32
+	// Messages with which a size ends, where messages go one at a time; 0 where they do not.
+	Messages int32
 	// Rates in messages a second, of kind RateSweep, and of how many messages of each the time is taken.
 	Rates   []int32
 	Answers int32
@@ -112,9 +115,9 @@ func (p *Parameters) fillMessages(spec *v1alpha1.LatencyTestSpec) {
 	switch spec.Kind {
 	case v1alpha1.LatencyTestContainerVersusHost, v1alpha1.LatencyTestStackComparison:
 		p.Comparison, p.Repetitions = comparisonOf(spec, p.Traffic), cmp.Or(spec.Repetitions, defaultPairs)
-		p.Sizes = orDefault(ptr.Deref(spec.PingPong, v1alpha1.PingPongTest{}).Sizes, defaultSizes())
+		p.fillPings(ptr.Deref(spec.PingPong, v1alpha1.PingPongTest{}))
 	case v1alpha1.LatencyTestPingPong:
-		p.Sizes = orDefault(ptr.Deref(spec.PingPong, v1alpha1.PingPongTest{}).Sizes, defaultSizes())
+		p.fillPings(ptr.Deref(spec.PingPong, v1alpha1.PingPongTest{}))
 	case v1alpha1.LatencyTestRateSweep:
 		sweep := ptr.Deref(spec.RateSweep, v1alpha1.RateSweepTest{})
 		p.Sizes, p.Rates = []int32{cmp.Or(sweep.Bytes, defaultMessageBytes)}, orDefault(sweep.MessagesPerSecond, defaultRates())
@@ -128,6 +131,14 @@ func (p *Parameters) fillMessages(spec *v1alpha1.LatencyTestSpec) {
 	case v1alpha1.LatencyTestJitter:
 	}
 }
+
+// fillPings are the sizes of messages that go one at a time, and how many go of each.
+func (p *Parameters) fillPings(given v1alpha1.PingPongTest) {
+	p.Sizes, p.Messages = orDefault(given.Sizes, defaultSizes()), cmp.Or(given.MessagesPerSize, defaultMessages)
+}
+
+// HasOtherMessages reports whether a size has another number of messages than it has when nobody says it.
+func (p *Parameters) HasOtherMessages() bool { return p.Messages != 0 && p.Messages != defaultMessages }
 
 func orDefault(given, otherwise []int32) []int32 {
 	if len(given) == 0 {

@@ -32,6 +32,7 @@ type testEnd struct {
 	group              string
 	listen, nicOfPool  string
 	sizes              []int
+	messages           int
 	rates              []uint
 	answers            int
 	limits             budgetFlags
@@ -72,6 +73,7 @@ func (e *testEnd) register(flags *pflag.FlagSet) {
 	flags.StringVar(&e.listen, "listen", "0.0.0.0", "`ADDRESS` on which the server listens")
 	flags.StringVar(&e.nicOfPool, "nic-of-pool", "", "`NAME` of the BypassNICPool with stack AFXDP by whose NIC messages have to go through the kernel's sockets")
 	flags.IntSliceVar(&e.sizes, "sizes", nil, "sizes of messages in bytes")
+	flags.IntVar(&e.messages, "messages", traffic.DefaultRequest().MaximumPings, "with how many messages of a size it ends, when they go one at a time")
 	flags.UintSliceVar(&e.rates, "rates", nil, "rates in messages a second, with one size")
 	flags.IntVar(&e.answers, "answers", 1000, "of about how many messages of each rate the time is taken")
 	e.limits.register(flags)
@@ -223,7 +225,7 @@ func (f *testFlags) request(r traffic.Request, cpu int) traffic.Request {
 func (r *repetitionRun) pingPong(ctx context.Context) (*latency.Result, error) {
 	request := r.request(traffic.DefaultRequest(), r.cpu)
 	request.MaximumTime = r.duration / time.Duration(max(1, len(request.Sizes)))
-	request.MinimumTime = min(request.MinimumTime, request.MaximumTime)
+	request.MinimumTime, request.MaximumPings = min(request.MinimumTime, request.MaximumTime), r.end.messages
 	return traffic.Measure(ctx, traffic.Options{Program: r.path, Request: request, Environment: r.end.environment(), Progress: r.shows()})
 }
 

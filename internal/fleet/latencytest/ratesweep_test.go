@@ -82,6 +82,35 @@ func TestJobOfARateSweep(t *testing.T) {
 	}
 }
 
+// TestRoomForMessages: the times of more messages take more memory, and what nobody asks for changes no Job.
+func TestRoomForMessages(t *testing.T) {
+	for name, tc := range map[string]struct {
+		given      v1alpha1.PingPongTest
+		wantArg    string
+		wantMemory string
+	}{
+		"as many as there are":          {v1alpha1.PingPongTest{Sizes: []int32{64, 1024}}, "", "352Mi"},
+		"the same, said":                {v1alpha1.PingPongTest{Sizes: []int32{64, 1024}, MessagesPerSize: 1_000_000}, "", "352Mi"},
+		"few":                           {v1alpha1.PingPongTest{Sizes: []int32{64, 1024}, MessagesPerSize: 1000}, " --messages=1000 ", "304Mi"},
+		"enough for P99999":             {v1alpha1.PingPongTest{Sizes: []int32{64}, MessagesPerSize: 12_000_000}, " --messages=12000000 ", "832Mi"},
+		"the most":                      {v1alpha1.PingPongTest{Sizes: []int32{64, 1024}, MessagesPerSize: 20_000_000}, " --messages=20000000 ", "2176Mi"},
+		"the sizes when none are named": {v1alpha1.PingPongTest{MessagesPerSize: 5_000_000}, " --messages=5000000 ", "2176Mi"},
+	} {
+		s := newPingPong(t)
+		s.Test.Spec.PingPong = &tc.given
+		s.step()
+		s.serves("node-1", "10.0.0.7")
+		container := s.step().Start[0].Spec.Template.Spec.Containers[0]
+		args := strings.Join(container.Args, " ")
+		if strings.Contains(args, "--messages") != (tc.wantArg != "") || !strings.Contains(args, tc.wantArg) {
+			t.Errorf("%s: %s", name, args)
+		}
+		if got := container.Resources.Limits.Memory().String(); got != tc.wantMemory {
+			t.Errorf("%s: the client has %s of memory, want %s", name, got, tc.wantMemory)
+		}
+	}
+}
+
 func TestRecordsOfRateSweeps(t *testing.T) {
 	for name, tc := range map[string]struct {
 		bytes    int32

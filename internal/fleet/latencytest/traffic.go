@@ -32,7 +32,8 @@ const (
 	mostHugepages     = 64
 	hugepageMebibytes = 2
 	trafficMebibytes  = 256
-	sizeMebibytes     = 48
+	sizeMebibytes     = 48 // of a million messages
+	million           = 1_000_000
 	// answerBytes is what the time of an answer takes, of which there may be twice as many as asked for, in both programs.
 	answerBytes        = 256
 	trafficOverhead    = 90 * time.Second
@@ -371,6 +372,9 @@ func (w *World) clientJobFor(c *candidate, name string, result *v1alpha1.Latency
 	if parameters.Traffic.Group != "" {
 		args = append(args, "--group="+parameters.Traffic.Group)
 	}
+	if parameters.HasOtherMessages() {
+		args = append(args, fmt.Sprintf("--messages=%d", parameters.Messages))
+	}
 	if len(parameters.Rates) > 0 {
 		args = append(args, "--rates="+commas(parameters.Rates), fmt.Sprintf("--answers=%d", parameters.Answers))
 	}
@@ -411,7 +415,11 @@ func clientMebibytes(p *qualification.Parameters) int {
 	if p.Load != nil {
 		answers = int64(p.Load.ProbesPerSecond) * int64(p.Load.Confirm.Seconds()) * answerBytes
 	}
-	return trafficMebibytes + sizeMebibytes*len(p.Sizes) + int(answers>>20)
+	sizes := sizeMebibytes * len(p.Sizes)
+	if p.Messages > 0 {
+		sizes = int(int64(sizes) * int64(p.Messages) / million)
+	}
+	return trafficMebibytes + max(sizes, sizeMebibytes) + int(answers>>20)
 }
 
 // trafficSeconds is what the measurement of a Job takes at most. Each trial of a search takes longer than its messages are sent.
