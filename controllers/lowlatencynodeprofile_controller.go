@@ -76,6 +76,7 @@ func (r *ProfileReconciler) reconcile(ctx context.Context, request ctrl.Request)
 		return ctrl.Result{}, err
 	}
 	decision := fleet.DecideProfile(&world.ProfileWorld, r.plans)
+	latencytest.Qualify(&world.ProfileWorld, decision.Members, world.tests)
 	var expires time.Duration
 	decision.Unqualified, expires = latencytest.Unqualified(&world.ProfileWorld, decision.Members, world.tests, r.now())
 	decided()

@@ -90,14 +90,17 @@ func (s *suite) waitsForTests(ctx SpecContext) {
 	s.expectGate(ctx, v1alpha1.ReasonVerified, false)
 	s.expectReady(ctx, "trading")
 	log.expect("closed", "open")
+	s.expectQualified(ctx, s.xeon.KernelRelease)
 
 	By("booting another kernel")
 	s.boots(ctx, joiner, "b2", s.xeon.KernelRelease+".next")
 	s.expectProfile(ctx, metav1.ConditionUnknown, v1alpha1.ReasonQualificationStale, "the kernel ("+s.xeon.KernelRelease+".next, was "+s.xeon.KernelRelease+")")
 	s.expectGate(ctx, v1alpha1.ReasonQualificationStale, true)
+	s.expectQualified(ctx, s.xeon.KernelRelease)
 	s.measures(ctx, job.Name, "b2", 8_000)
 	s.expectGate(ctx, v1alpha1.ReasonVerified, false)
 	log.expect("closed", "open", "closed", "open")
+	s.expectQualified(ctx, s.xeon.KernelRelease+".next")
 }
 
 func (s *suite) keepsWhatIsOpen(ctx SpecContext) {
@@ -117,9 +120,26 @@ func (s *suite) keepsWhatIsOpen(ctx SpecContext) {
 	s.addQuietTest(ctx)
 	s.measures(ctx, "", "b1", 9_000)
 	s.expectReady(ctx, "trading")
+	s.expectQualified(ctx, s.xeon.KernelRelease)
 	s.removeTests(ctx)
 	s.expectProfile(ctx, metav1.ConditionUnknown, v1alpha1.ReasonQualificationMissing, "does not exist")
+	s.expectQualified(ctx, "")
 	log.expectStill("open")
+}
+
+// expectQualified waits until the agent of the joiner is told which kernel test quiet has found within the budget; "" for none.
+func (s *suite) expectQualified(ctx context.Context, kernel string) {
+	GinkgoHelper()
+	s.eventually(ctx, func(g Gomega) {
+		told := s.report(ctx, joiner).Spec.Qualification
+		if kernel == "" {
+			g.Expect(told).To(BeNil())
+			return
+		}
+		g.Expect(told).NotTo(BeNil())
+		g.Expect(told.Test).To(Equal(v1alpha1.LatencyTestReference{Namespace: applications, Name: "quiet"}))
+		g.Expect(told.Fingerprint.Kernel).To(Equal(kernel))
+	})
 }
 
 // runAgain raises spec.run of test quiet.

@@ -594,6 +594,12 @@ type LatencyFingerprint struct {
 	// +optional
 	NICsHash string `json:"nicsHash,omitempty"`
 
+	// mitigationsHash is a hash of how the kernel mitigates the vulnerabilities of the processor. It counts only where it is known both
+	// before and after: earlier versions of the operator did not tell it.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	MitigationsHash string `json:"mitigationsHash,omitempty"`
+
 	// stacks are the stacks of the BypassNICPools on the node whose versions are known, at most 8. A stack that is there before
 	// a measurement and not after it, or after it and not before, is no change: a pool says what the node gives to pods, not
 	// what runs on it.

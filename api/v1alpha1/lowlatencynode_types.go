@@ -114,6 +114,27 @@ type LowLatencyNodeSpec struct {
 	// +listMapKey=pool
 	// +optional
 	BypassNICs []BypassNICClaim `json:"bypassNICs,omitempty"`
+
+	// qualification is how the node was when a LatencyTest that spec.verification.qualification of its profile names measured it
+	// last and found it within the budget. The agent compares it with what the node is now: check firmware.fingerprint. When omitted,
+	// the profile names no test, or no result of them that the budget allows is known.
+	// +optional
+	Qualification *NodeQualification `json:"qualification,omitempty"`
+}
+
+// NodeQualification is a measurement that a node has passed.
+type NodeQualification struct {
+	// test is the LatencyTest that measured.
+	// +required
+	Test LatencyTestReference `json:"test"`
+
+	// completedTime is when the measurement ended.
+	// +required
+	CompletedTime metav1.Time `json:"completedTime"`
+
+	// fingerprint is how the node was then.
+	// +required
+	Fingerprint LatencyFingerprint `json:"fingerprint"`
 }
 
 // PlannedPool is a BypassNICPool as a plan was made with it.
@@ -374,6 +395,12 @@ type Inventory struct {
 	// +listMapKey=pciAddress
 	// +optional
 	NICs []InventoryNIC `json:"nics,omitempty"`
+
+	// mitigationsHash is a hash of how the kernel mitigates each vulnerability of the processor, but for what it does only
+	// while virtual machines run (/sys/devices/system/cpu/vulnerabilities); absent when the host does not tell all of it.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	MitigationsHash string `json:"mitigationsHash,omitempty"`
 
 	// minimumFrequencyKilohertz is the lowest frequency of the hardware, where cpufreq reports it.
 	// +kubebuilder:validation:Minimum=0

@@ -29,6 +29,9 @@ func TestWantedSpec(t *testing.T) {
 		}
 		return s
 	}
+	passed := &v1alpha1.NodeQualification{Test: v1alpha1.LatencyTestReference{Namespace: "tests", Name: "quiet"}}
+	qualified := spec("new", "")
+	qualified.Qualification = passed
 	cases := map[string]struct {
 		member Member
 		want   v1alpha1.LowLatencyNodeSpec
@@ -37,6 +40,7 @@ func TestWantedSpec(t *testing.T) {
 		"the agent has not reported":            {Member{Report: report("")}, spec("", "")},
 		"the first plan needs no turn":          {Member{Report: report(""), Planned: planned}, spec("new", "")},
 		"the plan in force is wanted":           {Member{Report: report("new"), Planned: planned}, spec("new", "")},
+		"the node has passed a measurement":     {Member{Report: report("new"), Planned: planned, Qualification: passed}, qualified},
 		"another plan waits for the turn":       {Member{Report: report("old"), Planned: planned}, spec("old", "new")},
 		"another plan whose turn has come":      {Member{Report: report("old"), Planned: planned, Turned: true}, spec("new", "")},
 		"the profile cannot be met":             {Member{Report: report("old"), Planned: &Planned{}}, spec("old", "")},

@@ -27,6 +27,8 @@ type Member struct {
 	Planned *Planned
 	// Turned says that the platform has told the node to take the plan.
 	Turned bool
+	// Qualification is the measurement that the node has passed last of those that the profile asks for; nil when there is none.
+	Qualification *v1alpha1.NodeQualification
 }
 
 // Name of the node.
@@ -83,7 +85,7 @@ func (m *Member) WantedSpec(profile string) v1alpha1.LowLatencyNodeSpec {
 	judged := m.Judged()
 	spec := v1alpha1.LowLatencyNodeSpec{
 		Profile: profile, PlanHash: judged.Hash, PlanConfigMap: judged.ConfigMap, PlannedPools: m.plannedPools(),
-		BypassPools: m.Pools.Names(), BypassNICs: m.claimed(),
+		BypassPools: m.Pools.Names(), BypassNICs: m.claimed(), Qualification: m.Qualification,
 	}
 	if m.IsPending() {
 		spec.PendingPlanHash = m.Planned.Hash

@@ -76,10 +76,11 @@ func plannableNames() map[string]string {
 }
 
 const (
-	workqueueRoot     = "/sys/devices/virtual/workqueue"
-	tracingRoot       = "/sys/kernel/tracing"
-	transparentRoot   = "/sys/kernel/mm/transparent_hugepage"
-	vulnerabilityRoot = cpuRoot + "/vulnerabilities"
+	workqueueRoot   = "/sys/devices/virtual/workqueue"
+	tracingRoot     = "/sys/kernel/tracing"
+	transparentRoot = "/sys/kernel/mm/transparent_hugepage"
+	// VulnerabilityRoot holds a setting for each vulnerability of the processor that the kernel knows.
+	VulnerabilityRoot = cpuRoot + "/vulnerabilities"
 )
 
 // readSettings reads the settings of every host and those that are asked for.
@@ -152,9 +153,9 @@ func (r *reader) numerousSettings() []string {
 	for i, name := range queues {
 		queues[i] = workqueueRoot + "/" + name + "/cpumask"
 	}
-	vulnerabilities := r.members(vulnerabilityRoot, maxEntries, func(e entry) bool { return e.kind == kindFile })
+	vulnerabilities := r.members(VulnerabilityRoot, maxEntries, func(e entry) bool { return e.kind == kindFile })
 	for i, name := range vulnerabilities {
-		vulnerabilities[i] = vulnerabilityRoot + "/" + name
+		vulnerabilities[i] = VulnerabilityRoot + "/" + name
 	}
 	return slices.Concat(queues, vulnerabilities, r.transparentSizes(), r.tracers())
 }

@@ -108,7 +108,7 @@ func (c *Collector) measured(out chan<- prometheus.Metric, test *v1alpha1.Latenc
 func changedWords(before, after *v1alpha1.LatencyMeasurement) string {
 	var words []string
 	for _, part := range qualification.Parts(before.Fingerprint, after.Fingerprint) {
-		if part.Then != part.Now && !slices.Contains(words, part.Key) {
+		if part.IsChanged() && !slices.Contains(words, part.Key) {
 			words = append(words, part.Key)
 		}
 	}

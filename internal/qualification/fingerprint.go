@@ -19,30 +19,36 @@ import (
 // FingerprintOf is what decides about the latency of a node, from what its kubelet and its agent have reported. The report is
 // nil for a node that no profile governs: then the kernel alone is known.
 func FingerprintOf(node *corev1.Node, report *v1alpha1.LowLatencyNode) v1alpha1.LatencyFingerprint {
-	found := v1alpha1.LatencyFingerprint{Kernel: shorten.Value(node.Status.NodeInfo.KernelVersion, v1alpha1.MaxInventoryTextLength)}
-	if report == nil || report.Status.Inventory == nil {
-		return found
+	found := v1alpha1.LatencyFingerprint{}
+	if report != nil && report.Status.Inventory != nil {
+		found = FingerprintOfInventory(report.Spec.PlanHash, report.Status.Inventory, report.Status.BypassNICs)
 	}
-	inventory := report.Status.Inventory
-	if inventory.KernelRelease != "" {
-		found.Kernel = inventory.KernelRelease
+	if found.Kernel == "" {
+		found.Kernel = shorten.Value(node.Status.NodeInfo.KernelVersion, v1alpha1.MaxInventoryTextLength)
 	}
-	found.Microcode, found.BIOSVersion, found.PlanHash = inventory.Microcode, inventory.BIOSVersion, report.Spec.PlanHash
+	return found
+}
+
+// FingerprintOfInventory is the same from what an agent has found: the hash of the plan, "" without one, the inventory, and the NICs of pools.
+func FingerprintOfInventory(planHash string, inventory *v1alpha1.Inventory, pooled []v1alpha1.NodeBypassNIC) v1alpha1.LatencyFingerprint {
+	found := v1alpha1.LatencyFingerprint{
+		Kernel: inventory.KernelRelease, Microcode: inventory.Microcode, BIOSVersion: inventory.BIOSVersion, PlanHash: planHash,
+		MitigationsHash: inventory.MitigationsHash, Stacks: stacksOf(pooled),
+	}
 	if inventory.KernelCommandLine != "" {
 		found.CommandLineHash = hashOf(inventory.KernelCommandLine)
 	}
-	if nics := nicsOf(report); len(nics) > 0 {
+	if nics := nicsOf(inventory); len(nics) > 0 {
 		found.NICsHash = hashOf(strings.Join(nics, "\n"))
 	}
-	found.Stacks = stacksOf(report)
 	return found
 }
 
 // nicsOf are the NICs with their drivers. Virtual functions come and go with pods.
-func nicsOf(report *v1alpha1.LowLatencyNode) []string {
+func nicsOf(inventory *v1alpha1.Inventory) []string {
 	var nics []string
-	for i := range report.Status.Inventory.NICs {
-		if nic := &report.Status.Inventory.NICs[i]; nic.PhysicalFunction == "" {
+	for i := range inventory.NICs {
+		if nic := &inventory.NICs[i]; nic.PhysicalFunction == "" {
 			nics = append(nics, fmt.Sprintf("%s %s:%s %s", nic.PCIAddress, nic.Vendor, nic.Device, nic.Driver))
 		}
 	}
@@ -52,10 +58,10 @@ func nicsOf(report *v1alpha1.LowLatencyNode) []string {
 
 // stacksOf are the stacks of the pools on a node in the order of the pools' names, at most as many as the API holds. Where the NICs of
 // a pool tell different versions, all of them are told.
-func stacksOf(report *v1alpha1.LowLatencyNode) []v1alpha1.LatencyFingerprintStack {
+func stacksOf(pooled []v1alpha1.NodeBypassNIC) []v1alpha1.LatencyFingerprintStack {
 	versions := map[string][]string{}
-	for i := range report.Status.BypassNICs {
-		if nic := &report.Status.BypassNICs[i]; nic.ModuleVersion != "" || nic.UserVersion != "" {
+	for i := range pooled {
+		if nic := &pooled[i]; nic.ModuleVersion != "" || nic.UserVersion != "" {
 			versions[nic.Pool] = append(versions[nic.Pool], cmp.Or(nic.ModuleVersion, "-")+"/"+cmp.Or(nic.UserVersion, "-"))
 		}
 	}
@@ -82,16 +88,30 @@ type Part struct {
 	IsHash bool
 }
 
+// IsChanged reports whether the part has become another.
+func (p Part) IsChanged() bool { return p.Then != p.Now }
+
+// Words name a part that has become another, with its values where they tell people anything.
+func (p Part) Words() string {
+	if p.IsHash {
+		return p.Name
+	}
+	return fmt.Sprintf("%s (%s, was %s)", p.Name, orUnknown(p.Now), orUnknown(p.Then))
+}
+
 // Parts are the parts of two fingerprints, one beside the other. A stack is a part only where both have it: a pool that was added,
-// deleted or mistyped changes nothing that runs on the node.
+// deleted or mistyped changes nothing that runs on the node. So are the mitigations, which earlier versions of the operator did not tell.
 func Parts(then, now v1alpha1.LatencyFingerprint) []Part {
 	parts := []Part{
 		{"kernel", "the kernel", then.Kernel, now.Kernel, false},
 		{"command line", "the kernel's command line", then.CommandLineHash, now.CommandLineHash, true},
 		{"microcode", "the microcode", then.Microcode, now.Microcode, false},
 		{"firmware", "the firmware", then.BIOSVersion, now.BIOSVersion, false},
-		{"plan", "the plan", then.PlanHash, now.PlanHash, false},
+		{keyPlan, "the plan", then.PlanHash, now.PlanHash, false},
 		{"NIC", "a NIC or its driver", then.NICsHash, now.NICsHash, true},
+	}
+	if then.MitigationsHash != "" && now.MitigationsHash != "" {
+		parts = append(parts, Part{"mitigations", "the mitigations of CPU vulnerabilities", then.MitigationsHash, now.MitigationsHash, true})
 	}
 	for _, before := range then.Stacks {
 		at := slices.IndexFunc(now.Stacks, func(s v1alpha1.LatencyFingerprintStack) bool { return s.Pool == before.Pool })
@@ -102,16 +122,21 @@ func Parts(then, now v1alpha1.LatencyFingerprint) []Part {
 	return parts
 }
 
+// keyPlan is the key of the part that says which plan the node has.
+const keyPlan = "plan"
+
+// HostChanges are the parts that have become others on the host itself, so without the plan. What a plan changes without a reboot
+// is proven by its checks; what needs one comes with another command line.
+func HostChanges(then, now v1alpha1.LatencyFingerprint) []Part {
+	return slices.DeleteFunc(Parts(then, now), func(p Part) bool { return !p.IsChanged() || p.Key == keyPlan })
+}
+
 // Differences names what of a fingerprint has become another, in words; nil when nothing has.
 func Differences(then, now v1alpha1.LatencyFingerprint) []string {
 	var changed []string
 	for _, part := range Parts(then, now) {
-		switch {
-		case part.Then == part.Now:
-		case part.IsHash:
-			changed = append(changed, part.Name)
-		default:
-			changed = append(changed, fmt.Sprintf("%s (%s, was %s)", part.Name, orUnknown(part.Now), orUnknown(part.Then)))
+		if part.IsChanged() {
+			changed = append(changed, part.Words())
 		}
 	}
 	return changed

@@ -106,7 +106,7 @@ func testedNode() (*corev1.Node, *v1alpha1.LowLatencyNode) {
 	node.Status.NodeInfo.KernelVersion = "6.12.0-rt"
 	report := &v1alpha1.LowLatencyNode{Spec: v1alpha1.LowLatencyNodeSpec{PlanHash: "plan-1"}}
 	report.Status.Inventory = &v1alpha1.Inventory{
-		KernelRelease: "6.12.0-rt", KernelCommandLine: "isolcpus=4-7", Microcode: "0x1", BIOSVersion: "2.1",
+		KernelRelease: "6.12.0-rt", KernelCommandLine: "isolcpus=4-7", Microcode: "0x1", BIOSVersion: "2.1", MitigationsHash: "m1",
 		NICs: []v1alpha1.InventoryNIC{{PCIAddress: "0000:3b:00.0", Vendor: "1924", Device: "0b03", Driver: "sfc"}},
 	}
 	report.Status.BypassNICs = []v1alpha1.NodeBypassNIC{
@@ -136,6 +136,10 @@ func TestFingerprintDifferences(t *testing.T) {
 		"a driver": {
 			func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) { r.Status.Inventory.NICs[0].Driver = "vfio-pci" }, []string{"a NIC or its driver"},
 		},
+		"the mitigations": {
+			func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) { r.Status.Inventory.MitigationsHash = "m2" }, []string{"the mitigations of CPU vulnerabilities"},
+		},
+		"mitigations that nobody tells any more": {func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) { r.Status.Inventory.MitigationsHash = "" }, nil},
 		"a stack of another version": {func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) {
 			r.Status.BypassNICs[0].ModuleVersion, r.Status.BypassNICs[1].ModuleVersion = "9.2", "9.2"
 		}, []string{"the stack of BypassNICPool feed (9.2/9.1, was 9.1/9.1)"}},

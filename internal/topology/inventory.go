@@ -45,6 +45,7 @@ func Inventory(f *host.Facts, t *Topology) *v1alpha1.Inventory {
 		Packages:                  w.lists(t.Packages, v1alpha1.MaxPackages),
 		L3Domains:                 w.lists(t.L3Domains, v1alpha1.MaxL3Domains),
 		NUMANodes:                 each(t.NUMANodes, w.numaNode),
+		MitigationsHash:           mitigationsHash(f),
 		NICs:                      each(reportedNICs(t.NICs), w.nic),
 		MinimumFrequencyKilohertz: t.MinimumFrequency,
 		MaximumFrequencyKilohertz: t.MaximumFrequency,

@@ -476,29 +476,43 @@ func kernelTracingCases() checkCases {
 }
 
 func qualificationCases() map[v1alpha1.CheckID]checkCases {
+	now := func(change func(*v1alpha1.LatencyFingerprint)) func(fixture) {
+		return func(f fixture) { change(&f.pods.qualification.Now) }
+	}
 	return map[v1alpha1.CheckID]checkCases{
 		"firmware.smi": {
 			"none":          {want: passes},
 			"some":          {change: func(f fixture) { f.pods.qualification.ManagementInterrupts = known(uint64(4)) }, want: fails, wantMessage: "the firmware interrupted all CPUs a few times during the qualification run"},
-			"not counted":   {change: func(f fixture) { f.pods.qualification.ManagementInterrupts = absent[uint64]("msr/smi/") }, want: isUnknown, wantMessage: "msr/smi/"},
+			"not counted":   {change: func(f fixture) { f.pods.qualification.ManagementInterrupts = absent[uint64]("msr/smi/") }, want: doesNotApply},
 			"not qualified": {change: func(f fixture) { f.pods.qualification = nil }, want: doesNotApply},
 		},
 		"firmware.fingerprint": {
 			"as qualified": {want: passes},
 			"other microcode and firmware": {
-				change: func(f fixture) {
-					f.facts.Processor.Microcode = known("0x5003708")
-					f.facts.Firmware.BIOSVersion = known("2.1")
-				}, want: fails, wantMessage: "changed since the qualification run: microcode, firmware",
+				change: now(func(is *v1alpha1.LatencyFingerprint) { is.Microcode, is.BIOSVersion = "0x2", "2.1" }),
+				want:   fails, wantMessage: "changed since the qualification run: the microcode (0x2, was 0x1), the firmware (2.1, was 2.0)",
 			},
 			"other mitigations": {
-				change: func(f fixture) { f.set("/sys/devices/system/cpu/vulnerabilities/mds", "Vulnerable") },
-				want:   fails, wantMessage: "changed since the qualification run: mitigations",
+				change: now(func(is *v1alpha1.LatencyFingerprint) { is.MitigationsHash = "m1" }),
+				want:   fails, wantMessage: "changed since the qualification run: the mitigations of CPU vulnerabilities",
+			},
+			"another stack": {
+				change: now(func(is *v1alpha1.LatencyFingerprint) { is.Stacks[0].Versions = "9.2/9.2" }),
+				want:   fails, wantMessage: "changed since the qualification run: the stack of BypassNICPool feed (9.2/9.2, was 9.1/9.1)",
 			},
 			"no longer told": {
-				change: func(f fixture) { f.facts.Kernel.CommandLine = absent[string]("/proc/cmdline") }, want: isUnknown, wantMessage: "command line",
+				change: now(func(is *v1alpha1.LatencyFingerprint) { is.CommandLineHash = "" }), want: isUnknown, wantMessage: "the kernel's command line",
 			},
-			"not qualified": {change: func(f fixture) { f.pods.qualification = nil }, want: doesNotApply},
+			"one part changed, another no longer told": {
+				change: now(func(is *v1alpha1.LatencyFingerprint) { is.CommandLineHash, is.Kernel = "", "6.13.0" }),
+				want:   fails, wantMessage: "changed since the qualification run: the kernel (6.13.0, was 6.12.0)",
+			},
+			"another plan": {change: now(func(is *v1alpha1.LatencyFingerprint) { is.PlanHash = "p1" }), want: passes},
+			"qualified by a version that told less": {
+				change: func(f fixture) { f.pods.qualification.Then.MitigationsHash = "" }, want: passes,
+			},
+			"an agent that tells less": {change: now(func(is *v1alpha1.LatencyFingerprint) { is.MitigationsHash = "" }), want: passes},
+			"not qualified":            {change: func(f fixture) { f.pods.qualification = nil }, want: doesNotApply},
 		},
 	}
 }

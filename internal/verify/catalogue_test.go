@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
 
 // checkCase changes the sound host or its plan, and says what one check makes of it.
@@ -75,6 +76,15 @@ func (tc checkCase) compare(t *testing.T, result Result, found bool) {
 	}
 }
 
+// skipsUncounted reports whether a run in which nobody counted leaves its check out and says why.
+func skipsUncounted() bool {
+	f := sound()
+	f.pods.qualification.ManagementInterrupts = host.Absent[uint64]("msr/smi/", "the processor is of AMD")
+	return slices.Contains(f.evaluate().Skipped, Skip{
+		Check: checkManagementInterrupts, Reason: "nobody counted system management interrupts during the qualification run: the processor is of AMD",
+	})
+}
+
 func find(report Report, id v1alpha1.CheckID) (Result, bool) {
 	i := slices.IndexFunc(report.Results, func(r Result) bool { return r.Check.ID == id })
 	if i < 0 {
@@ -83,7 +93,8 @@ func find(report Report, id v1alpha1.CheckID) (Result, bool) {
 	return report.Results[i], true
 }
 
-// Every check must be shown to pass, to fail and to admit that it does not know.
+// Every check must be shown to pass, to fail and to admit that it does not know. One admits it by being left out, with the reason:
+// where nothing counts system management interrupts, a critical check that is unknown would close every gate.
 func TestEveryCheckHasCases(t *testing.T) {
 	all := allCases()
 	for _, check := range Catalogue() {
@@ -91,6 +102,9 @@ func TestEveryCheckHasCases(t *testing.T) {
 			has := false
 			for _, tc := range all[check.ID] {
 				has = has || tc.want == outcome
+			}
+			if check.ID == checkManagementInterrupts && outcome == v1alpha1.OutcomeUnknown {
+				has = !has && skipsUncounted()
 			}
 			if !has {
 				t.Errorf("no case in which %s is %s", check.ID, outcome)

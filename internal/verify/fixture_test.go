@@ -49,12 +49,20 @@ func engine() allocation.Container {
 }
 
 // soundPods own CPUs 2-3.
-func soundPods(facts *host.Facts) *pods {
+func soundPods() *pods {
 	containers := known([]allocation.Container{engine(), {Namespace: "kube-system", Pod: "dns", Name: "dns"}})
 	allocatable := known(Allocatable{CPUs: list("2-3,6-7"), Devices: engine().Devices})
 	return &pods{
 		containers: &containers, allocatable: &allocatable,
-		qualification: &Qualification{Fingerprint: FingerprintOf(facts), ManagementInterrupts: known(uint64(0))},
+		qualification: &Qualification{Then: soundFingerprint(), Now: soundFingerprint(), ManagementInterrupts: known(uint64(0))},
+	}
+}
+
+// soundFingerprint is that of the sound host.
+func soundFingerprint() v1alpha1.LatencyFingerprint {
+	return v1alpha1.LatencyFingerprint{
+		Kernel: "6.12.0", CommandLineHash: "c0", Microcode: "0x1", BIOSVersion: "2.0", PlanHash: "p0", NICsHash: "n0", MitigationsHash: "m0",
+		Stacks: []v1alpha1.LatencyFingerprintStack{{Pool: "feed", Versions: "9.1/9.1"}},
 	}
 }
 
@@ -393,6 +401,6 @@ func sound() fixture {
 	f := fixture{plan: soundPlan(), facts: soundFacts(), before: soundFacts()}
 	f.before.UptimeSeconds = known(1000.0)
 	f.boot(soundCommandLine)
-	f.pods = soundPods(f.facts)
+	f.pods = soundPods()
 	return f
 }

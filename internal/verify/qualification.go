@@ -5,56 +5,31 @@ package verify
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 )
 
-// Qualification is what a qualification run on a host measured.
+// Qualification is a measurement of a host that was within the budget.
 type Qualification struct {
-	// Fingerprint of the host when it was qualified.
-	Fingerprint Fingerprint
-	// ManagementInterrupts is how many system management interrupts came while the run lasted; absent where the
-	// processor does not count them.
+	// Then is what the host was when it was measured, and Now what it is, from the facts that the other checks judge.
+	Then, Now v1alpha1.LatencyFingerprint
+	// ManagementInterrupts is how many system management interrupts came while the measurement lasted; absent where nobody
+	// counted them, with the reason.
 	ManagementInterrupts host.Fact[uint64]
 }
 
-// Fingerprint is what decides about the latency of a host and changes only with its kernel, firmware or hardware. A
-// part that the host does not report is "".
-type Fingerprint struct {
-	Kernel, CommandLine, Microcode, Firmware, Mitigations, NICs string
-}
-
-// FingerprintOf returns the fingerprint of a host.
-func FingerprintOf(facts *host.Facts) Fingerprint {
-	const vulnerabilities = "/sys/devices/system/cpu/vulnerabilities/"
-	var mitigations []string
-	nics := make([]string, 0, len(facts.NICs))
-	for _, file := range slices.Sorted(maps.Keys(facts.Settings)) {
-		if name, ok := strings.CutPrefix(file, vulnerabilities); ok {
-			mitigations = append(mitigations, name+": "+facts.Settings[file].Value)
-		}
-	}
-	for i := range facts.NICs {
-		nic := &facts.NICs[i]
-		nics = append(nics, fmt.Sprintf("%s %s:%s %s", nic.PCIAddress, nic.Vendor.Value, nic.Device.Value, nic.Driver.Value))
-	}
-	return Fingerprint{
-		Kernel: facts.Kernel.Release.Value, CommandLine: facts.Kernel.CommandLine.Value, Microcode: facts.Processor.Microcode.Value,
-		Firmware:    strings.TrimSpace(facts.Firmware.Vendor.Value + " " + facts.Firmware.BIOSVersion.Value),
-		Mitigations: strings.Join(mitigations, "; "), NICs: strings.Join(nics, "; "),
-	}
-}
+// checkManagementInterrupts is skipped where nobody has counted.
+const checkManagementInterrupts = "firmware.smi"
 
 // qualificationChecks are for qualification runs.
 func qualificationChecks() []Check {
 	deJittered := []string{v1alpha1.ConditionDeJittered}
 	return []Check{
 		{
-			ID: "firmware.smi", Severity: v1alpha1.SeverityCritical, Impact: ImpactWork, Conditions: deJittered, Qualification: true,
+			ID: checkManagementInterrupts, Severity: v1alpha1.SeverityCritical, Impact: ImpactWork, Conditions: deJittered, Qualification: true,
 			Title:  "The firmware interrupted no CPU during the qualification run",
 			Why:    "A system management interrupt stops all CPUs of the machine for tens to hundreds of microseconds, and the kernel does not see it.",
 			Reads:  []string{"perf event msr/smi/ of the qualification run (Intel; no other source leaves isolated CPUs alone)"},
@@ -68,7 +43,7 @@ func qualificationChecks() []Check {
 			Title:  "Kernel, microcode, firmware, mitigations and NICs are those of the qualification run",
 			Why:    "What was measured holds for that machine only: a microcode or a firmware option can add microseconds.",
 			Reads:  []string{"/proc/sys/kernel/osrelease", "/proc/cmdline", "/sys/devices/system/cpu/cpu0/microcode/version", "/sys/class/dmi/id/bios_version", "/sys/devices/system/cpu/vulnerabilities/*", "/sys/bus/pci/devices/*/driver"},
-			Fix:    "Qualify the node again.",
+			Fix:    "Take back what was changed, or wait: the LatencyTest measures the node again by itself. Its status says what it waits for.",
 			Reboot: v1alpha1.RebootNotRequired,
 			Source: "kernel: Documentation/arch/x86/microcode.rst, Documentation/admin-guide/hw-vuln",
 			run:    fingerprintIsQualified,
@@ -85,26 +60,21 @@ func firmwareKeepsStill(s *state) verdict {
 	})
 }
 
-// fingerprintIsQualified names the parts that differ, not their values: a command line fills a page.
+// fingerprintIsQualified compares as the operator does when it says that a result is stale. A part that the host has told then and
+// does not tell now may have changed or not.
 func fingerprintIsQualified(s *state) verdict {
-	now, then := FingerprintOf(s.facts), s.qualification.Fingerprint
-	var changed, missing []string
-	for _, part := range []struct{ name, now, then string }{
-		{"kernel", now.Kernel, then.Kernel}, {"command line", now.CommandLine, then.CommandLine},
-		{"microcode", now.Microcode, then.Microcode}, {"firmware", now.Firmware, then.Firmware},
-		{"mitigations", now.Mitigations, then.Mitigations}, {"NICs", now.NICs, then.NICs},
-	} {
-		switch {
-		case part.now != part.then && part.now != "":
-			changed = append(changed, part.name)
-		case part.now != part.then:
-			missing = append(missing, part.name)
+	var changed, keys, missing []string
+	for _, part := range qualification.HostChanges(s.qualification.Then, s.qualification.Now) {
+		if part.Now == "" {
+			missing = append(missing, part.Name)
+			continue
 		}
+		changed, keys = append(changed, part.Words()), append(keys, part.Key)
 	}
 	const expected = "as qualified"
 	switch {
 	case len(changed) > 0:
-		return failed("changed since the qualification run: "+strings.Join(changed, ", "), strings.Join(changed, ", "), expected)
+		return failed("changed since the qualification run: "+strings.Join(changed, ", "), strings.Join(keys, ", "), expected)
 	case len(missing) > 0:
 		return unknown(strings.Join(missing, ", "), "the host no longer reports it", expected)
 	}

@@ -37,7 +37,7 @@ type Input struct {
 	Containers *host.Fact[[]allocation.Container]
 	// Allocatable is what the kubelet may give to containers, from the same service; nil when nobody asked it.
 	Allocatable *host.Fact[Allocatable]
-	// Qualification is what a qualification run on the host measured; nil without one.
+	// Qualification is the measurement that the host has passed last, of those that its profile asks for; nil without one.
 	Qualification *Qualification
 	// FailOn says which failures decide conditions, in place of the plan; "" leaves it to the plan.
 	FailOn v1alpha1.FailureThreshold
@@ -92,6 +92,7 @@ const (
 	skippedWithoutWindow = "it compares counters of two moments, and the host was read once only"
 	skippedByPlan        = "the plan does not ask for it"
 	skippedUnqualified   = "only a qualification run judges it, and there was none: no reading that leaves isolated CPUs alone can answer it"
+	skippedUncounted     = "nobody counted system management interrupts during the qualification run: "
 )
 
 // Evaluate runs every check of the catalogue. It never fails: what cannot be read is Unknown.
@@ -122,6 +123,8 @@ func (in Input) lacks(check Check) string {
 		return skippedWithoutWindow
 	case check.Qualification && in.Qualification == nil:
 		return skippedUnqualified
+	case check.ID == checkManagementInterrupts && !in.Qualification.ManagementInterrupts.Known:
+		return skippedUncounted + in.Qualification.ManagementInterrupts.Reason
 	}
 	return ""
 }

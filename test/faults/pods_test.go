@@ -10,6 +10,8 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
 
@@ -57,10 +59,20 @@ func holder(alignment v1alpha1.Alignment, message string) func(*node, *verify.In
 	}
 }
 
+// fingerprintOf is what the agent compares of a host.
+func fingerprintOf(facts *host.Facts) v1alpha1.LatencyFingerprint {
+	found, err := topology.FromFacts(facts)
+	if err != nil {
+		panic(err)
+	}
+	return qualification.FingerprintOfInventory("plan", topology.Inventory(facts, found), nil)
+}
+
 // qualified lets a run have measured the host.
 func qualified(change func(*verify.Qualification)) func(*node, *verify.Input) {
 	return func(_ *node, in *verify.Input) {
-		run := verify.Qualification{Fingerprint: verify.FingerprintOf(in.Facts), ManagementInterrupts: host.Known(uint64(0), "perf event msr/smi/")}
+		run := verify.Qualification{Now: fingerprintOf(in.Facts), ManagementInterrupts: host.Known(uint64(0), "perf event msr/smi/")}
+		run.Then = *run.Now.DeepCopy()
 		change(&run)
 		in.Qualification = &run
 	}
@@ -112,13 +124,6 @@ func faultsOfPods() []fault {
 			more: qualified(func(run *verify.Qualification) { run.ManagementInterrupts.Value = 3 }),
 			want: "firmware.smi", says: []string{"a few times"},
 		},
-		{
-			name: "the processor does not count what the firmware does", on: []string{epyc, arm},
-			more: qualified(func(run *verify.Qualification) {
-				run.ManagementInterrupts = host.Absent[uint64]("perf event msr/smi/", "no such event")
-			}),
-			want: "firmware.smi", unknown: "nothing counts system management interrupts",
-		},
 	}
 }
 
@@ -126,13 +131,23 @@ func faultsOfQualifications() []fault {
 	return []fault{
 		{
 			name: "the firmware was updated since the run",
-			more: qualified(func(run *verify.Qualification) { run.Fingerprint.Firmware = "another" }),
-			want: "firmware.fingerprint", says: []string{"changed since the qualification run: firmware"},
+			more: qualified(func(run *verify.Qualification) { run.Then.BIOSVersion = "another" }),
+			want: "firmware.fingerprint", says: []string{"changed since the qualification run: the firmware (", ", was another)"},
 		},
 		{
 			name: "kernel and microcode were updated since the run", on: x86(),
-			more: qualified(func(run *verify.Qualification) { run.Fingerprint.Kernel, run.Fingerprint.Microcode = "5.14.0-1", "0x1" }),
-			want: "firmware.fingerprint", says: []string{"kernel, microcode"},
+			more: qualified(func(run *verify.Qualification) { run.Then.Kernel, run.Then.Microcode = "5.14.0-1", "0x1" }),
+			want: "firmware.fingerprint", says: []string{"the kernel (", ", was 5.14.0-1), the microcode (", ", was 0x1)"},
+		},
+		{
+			name: "the kernel mitigated other vulnerabilities when the run was",
+			more: qualified(func(run *verify.Qualification) { run.Then.MitigationsHash, run.Now.MitigationsHash = "a", "b" }),
+			want: "firmware.fingerprint", says: []string{"changed since the qualification run: the mitigations of CPU vulnerabilities"},
+		},
+		{
+			name: "the host no longer tells its command line", on: x86(),
+			more: qualified(func(run *verify.Qualification) { run.Now.CommandLineHash = "" }),
+			want: "firmware.fingerprint", unknown: "it told it then", says: []string{"the kernel's command line cannot be read"},
 		},
 		{
 			name: "a program of a pod takes memory of another NUMA node", on: []string{xeon},
@@ -192,6 +207,11 @@ func variationsOfPods() []variation {
 			return []allocation.Container{n.engine(n.near(), 1), {Namespace: "kube-system", Pod: "dns", Name: "dns"}}
 		})},
 		{name: "a qualification run agrees", more: qualified(func(*verify.Qualification) {})},
+		{name: "nobody counted what the firmware does", more: qualified(func(run *verify.Qualification) {
+			run.ManagementInterrupts = host.Absent[uint64]("perf event msr/smi/", "no such event")
+		})},
+		{name: "an earlier version of the operator qualified the host", more: qualified(func(run *verify.Qualification) { run.Then.MitigationsHash = "" })},
+		{name: "the plan is another than when the host was qualified", more: qualified(func(run *verify.Qualification) { run.Then.PlanHash = "earlier" })},
 		{
 			name: "a pod owns all CPUs of a NUMA node", on: x86(),
 			change: func(n *node) {

@@ -202,7 +202,7 @@ func changeRows(before, after *v1alpha1.LatencyMeasurement) [][]string {
 		rows = append(rows, jitterChangeRows(before, after)...)
 	}
 	for _, part := range qualification.Parts(before.Fingerprint, after.Fingerprint) {
-		if part.Then != part.Now {
+		if part.IsChanged() {
 			rows = append(rows, []string{part.Name, part.Then, part.Now})
 		}
 	}

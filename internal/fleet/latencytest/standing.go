@@ -132,9 +132,7 @@ func standing(test *v1alpha1.LatencyTest, name string, c *candidate, now time.Ti
 // hasChanged reports whether a node is another than when it was measured, but for its plan. What a plan changes without a reboot
 // closes no gate; what needs one comes with another boot.
 func (c *candidate) hasChanged(measured *v1alpha1.LatencyMeasurement) bool {
-	then, now := measured.Fingerprint, c.fingerprint()
-	then.PlanHash = now.PlanHash
-	return len(qualification.Differences(then, now)) > 0
+	return len(qualification.HostChanges(measured.Fingerprint, c.fingerprint())) > 0
 }
 
 // meanwhile says what the test does about a node without a fresh result.

@@ -252,7 +252,7 @@ func (a *Agent) Once(ctx context.Context) error {
 		return err
 	}
 	a.poolsAreBehind = a.isBehind(node.Spec.PlannedPools)
-	seen := a.observe(ctx, node.Status)
+	seen := a.observe(ctx, node)
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("reading the host: %w", err)
 	}

@@ -53,7 +53,7 @@ func readyAgent(b *testing.B, machine hosttree.Machine) *Agent {
 		}
 	})
 	for range 2 {
-		if seen := a.observe(b.Context(), v1alpha1.LowLatencyNodeStatus{}); seen.Report == nil {
+		if seen := a.observe(b.Context(), &v1alpha1.LowLatencyNode{}); seen.Report == nil {
 			b.Fatal(seen.Message)
 		}
 	}
@@ -88,7 +88,7 @@ func BenchmarkFullPass(b *testing.B) {
 	for name, machine := range benchmarkMachines() {
 		b.Run(name, func(b *testing.B) {
 			a := readyAgent(b, machine)
-			measure(b, func() { a.observe(b.Context(), v1alpha1.LowLatencyNodeStatus{}) })
+			measure(b, func() { a.observe(b.Context(), &v1alpha1.LowLatencyNode{}) })
 		})
 	}
 }

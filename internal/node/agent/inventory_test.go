@@ -33,7 +33,7 @@ func TestInventoryWithACPUOffline(t *testing.T) {
 	look := func(plan plannedState, reported *v1alpha1.Inventory) *v1alpha1.Inventory {
 		t.Helper()
 		a := &Agent{Root: h.Dir, Window: time.Nanosecond, plan: plan}
-		seen := a.observe(t.Context(), v1alpha1.LowLatencyNodeStatus{Inventory: reported})
+		seen := a.observe(t.Context(), &v1alpha1.LowLatencyNode{Status: v1alpha1.LowLatencyNodeStatus{Inventory: reported}})
 		if seen.Inventory == nil {
 			t.Fatal(seen.Message)
 		}

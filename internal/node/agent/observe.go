@@ -18,6 +18,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/installation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodereport"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/podresources"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
@@ -102,8 +103,9 @@ func unverified(seen Observation) []metav1.Condition {
 	return conditions
 }
 
-// observe passes over the whole host once. The status is what earlier passes have reported.
-func (a *Agent) observe(ctx context.Context, status v1alpha1.LowLatencyNodeStatus) Observation {
+// observe passes over the whole host once. The status of the node is what earlier passes have reported.
+func (a *Agent) observe(ctx context.Context, node *v1alpha1.LowLatencyNode) Observation {
+	status := node.Status
 	a.latest = latestPass{}
 	facts, err := a.read(ctx)
 	if err != nil {
@@ -126,7 +128,7 @@ func (a *Agent) observe(ctx context.Context, status v1alpha1.LowLatencyNodeStatu
 		seen.Reason, seen.Message = v1alpha1.ReasonAwaitingPlan, a.plan.problem
 		return seen
 	}
-	in := verify.Input{Plan: a.plan.plan, Facts: facts, Before: before, Holders: holders}
+	in := verify.Input{Plan: a.plan.plan, Facts: facts, Before: before, Holders: holders, Qualification: qualified(node, &seen)}
 	a.askKubelet(ctx, &in)
 	report := verify.Evaluate(in)
 	a.drift.compare(report, a.plan.hash, status)
@@ -135,6 +137,19 @@ func (a *Agent) observe(ctx context.Context, status v1alpha1.LowLatencyNodeStatu
 	seen.owners, seen.hugepages, seen.truth = ownersOf(in, found), nodereport.HugepagesOf(found), verify.TruthOf(in.Plan, facts)
 	a.latest = latestPass{at: now, in: in, report: &report}
 	return seen
+}
+
+// qualified is the measurement that the node has passed last, as the operator says, beside what a pass has found; nil without one.
+func qualified(node *v1alpha1.LowLatencyNode, seen *Observation) *verify.Qualification {
+	passed := node.Spec.Qualification
+	if passed == nil {
+		return nil
+	}
+	return &verify.Qualification{
+		Then:                 passed.Fingerprint,
+		Now:                  qualification.FingerprintOfInventory(node.Spec.PlanHash, seen.Inventory, mergeNICs(node.Status.BypassNICs, seen.Pools)),
+		ManagementInterrupts: host.Absent[uint64]("perf event msr/smi/", "the agent may not: it has no right to open perf events"),
+	}
 }
 
 // inventory is what the host is, or was before CPUs that the plan in force counts on went offline.
