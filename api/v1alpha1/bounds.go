@@ -320,6 +320,10 @@ const (
 	MaxPort = 65535
 	// MaxFingerprintStacks bounds the stacks in the fingerprint of a measured node.
 	MaxFingerprintStacks = 8
+	// MaxFingerprintDrivers bounds the drivers of NICs in the fingerprint of a measured node.
+	MaxFingerprintDrivers = 8
+	// MaxNICVersionLength bounds the version of a driver of NICs, and that of their firmware.
+	MaxNICVersionLength = 64
 	// MaxStackVersionLength bounds the version of a stack.
 	MaxStackVersionLength = 64
 	// MaxHostPathLength bounds a folder of the node.

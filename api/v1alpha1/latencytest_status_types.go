@@ -600,6 +600,14 @@ type LatencyFingerprint struct {
 	// +optional
 	MitigationsHash string `json:"mitigationsHash,omitempty"`
 
+	// drivers are the drivers of NICs of which the node tells a version or that of a firmware, at most 8. A version counts only where it is
+	// known both before and after.
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Drivers []LatencyFingerprintDriver `json:"drivers,omitempty"`
+
 	// stacks are the stacks of the BypassNICPools on the node whose versions are known, at most 8. A stack that is there before
 	// a measurement and not after it, or after it and not before, is no change: a pool says what the node gives to pods, not
 	// what runs on it.
@@ -608,6 +616,29 @@ type LatencyFingerprint struct {
 	// +listMapKey=pool
 	// +optional
 	Stacks []LatencyFingerprintStack `json:"stacks,omitempty"`
+}
+
+// LatencyFingerprintDriver is a driver of NICs on a node, with a version or that of a firmware.
+//
+// +kubebuilder:validation:MinProperties=2
+type LatencyFingerprintDriver struct {
+	// name of the kernel driver.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +required
+	Name string `json:"name"`
+
+	// version of the driver's module; absent when it states none.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// firmware is the version of the firmware of its NICs, or their versions with commas between them; absent when no NIC tells it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Firmware string `json:"firmware,omitempty"`
 }
 
 // LatencyFingerprintStack is the stack of a BypassNICPool on a node.

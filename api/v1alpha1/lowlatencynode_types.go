@@ -480,6 +480,17 @@ type InventoryNIC struct {
 	// +optional
 	Driver string `json:"driver,omitempty"`
 
+	// driverVersion is the version of the kernel driver's module; absent when its source states none, as of most drivers that
+	// come with the kernel.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	DriverVersion string `json:"driverVersion,omitempty"`
+
+	// firmwareVersion is the version of the NIC's firmware, where the driver tells it without a network namespace: as an RDMA device.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	FirmwareVersion string `json:"firmwareVersion,omitempty"`
+
 	// numaNode is the NUMA node; absent when the firmware does not say (numa_node is -1).
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1023

@@ -46,9 +46,10 @@ node's tuned pod) says whether it applied the profile, and ` + "`grep -r` over /
 Checks marked *window* compare the counters of two readings; they are left out where a host is read once only, as by
 the command line. Checks marked *qualification* judge a node by a [LatencyTest](latency-tests.md#as-a-gate) that its profile names and that it has passed;
 they are left out where the profile names none, before the first pass, and by the command line. The agent compares the node with what it
-was then: `firmware.fingerprint` says as a finding what the reason `QualificationStale` of `Ready` says, and after the next pass it
-passes again. With `failOn: High` it decides `DeJittered` as well; a node that boots another kernel is then not de-jittered until it was
-measured again. `firmware.smi` is left out, with the reason, where nobody counted system management interrupts during the run.
+was then: ` + "`firmware.fingerprint` says as a finding what the reason `QualificationStale` of `Ready` says, and after the next pass it\n" +
+	"passes again. With `failOn: High` it decides `DeJittered` as well: a node that boots another kernel is then not de-jittered until it was\n" +
+	"measured again. `firmware.smi` is left out, with the reason, where nobody counted system management interrupts during the run: the agent\n" +
+	"has no right to." + `
 
 What is configured and what happens are different checks, because the difference is the interesting case:
 ` + "`cpu.nohz-full` reads a setting, `cpu.tick` counts interrupts. A rule follows the plan: a profile that keeps the\n" +

@@ -310,6 +310,11 @@ type NIC struct {
 	Vendor, Device Fact[string]
 	// Driver is the name of the bound kernel driver.
 	Driver Fact[string]
+	// DriverVersion is that of the driver's module; absent when its source states none.
+	DriverVersion Fact[string]
+	// FirmwareVersion is fw_ver of its RDMA device; absent when it has none. What ethtool and devlink tell belongs to the network
+	// namespace of the interface.
+	FirmwareVersion Fact[string]
 	// NUMANode of the device; absent with the reason "the firmware reports -1" when unknown.
 	NUMANode Fact[int]
 	// LocalCPUs is local_cpulist.

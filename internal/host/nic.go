@@ -127,6 +127,7 @@ func (r *reader) nic(address, folder string) NIC {
 		Interrupts:              r.numbered(folder+"msi_irqs", "", "", maxEntries),
 		LinkPowerStates:         r.linkPowerStates(folder + "link"),
 	}
+	nic.DriverVersion, nic.FirmwareVersion = r.driverVersion(nic.Driver), r.firmwareVersion(folder+"infiniband")
 	nic.PortLinkSpeed, nic.PortLinkWidth = r.port(folder, nic.PhysicalFunction)
 	for _, index := range r.numbered(path.Clean(folder), "virtfn", "", maxEntries) {
 		if function := r.linkFact(folder+"virtfn"+strconv.Itoa(index), reasonMissing, parsePCIAddress); function.Known {
@@ -134,6 +135,25 @@ func (r *reader) nic(address, folder string) NIC {
 		}
 	}
 	return nic
+}
+
+// driverVersion is the version that the module of a driver states (MODULE_VERSION); hyphens of drivers are underscores in modules.
+func (r *reader) driverVersion(driver Fact[string]) Fact[string] {
+	if !driver.Known {
+		return Absent[string](driver.Source, driver.Reason)
+	}
+	return r.nameFact(moduleRoot + "/" + strings.ReplaceAll(driver.Value, "-", "_") + "/version")
+}
+
+// firmwareVersion is that of the first RDMA device of a NIC that tells it (Documentation/ABI/stable/sysfs-class-infiniband, fw_ver).
+func (r *reader) firmwareVersion(folder string) Fact[string] {
+	fact := Absent[string](folder, "the NIC has no RDMA device, and tells its firmware only in the network namespace of its interface")
+	for _, device := range r.members(folder, maxEntries, func(e entry) bool { return e.kind == kindDirectory }) {
+		if fact = r.nameFact(folder + "/" + device + "/fw_ver"); fact.Known {
+			break
+		}
+	}
+	return fact
 }
 
 // pcieRoot is the root complex of a device, by where its folder really is: /sys/devices/pci0000:3a/0000:3a:00.0/...

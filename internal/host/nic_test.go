@@ -119,9 +119,9 @@ func TestNICAttributes(t *testing.T) {
 		"vendor": "0x1924\n", "device": "0x0b03\n", "numa_node": "1\n", "local_cpulist": "20-39\n",
 		"driver": linkTo + "../../../../bus/pci/drivers/sfc", "sriov_totalvfs": "8\n",
 		"current_link_speed": "8.0 GT/s PCIe\n", "max_link_speed": "16.0 GT/s PCIe\n", "current_link_width": "8\n", "max_link_width": "16\n",
-		"msi_irqs/101": "msix\n", "msi_irqs/99": "msix\n",
+		"msi_irqs/101": "msix\n", "msi_irqs/99": "msix\n", "infiniband/sfc_0/fw_ver": "8.4.2.1000\n",
 	}
-	facts := readAll(t, pciDevice(nicA, "0x020000", device).with(netDevice("ens1f0", nicA, "", files{
+	facts := readAll(t, pciDevice(nicA, "0x020000", device).with(files{"sys/module/sfc/version": "5.3.16.1004\n"}).with(netDevice("ens1f0", nicA, "", files{
 		"carrier": "1\n", "speed": "25000\n", "queues/rx-0/rps_cpus": "0\n", "queues/rx-1/rps_cpus": "0\n", "queues/tx-0/xps_cpus": "0\n",
 	})))
 	nic := facts.NICs[0]
@@ -131,6 +131,8 @@ func TestNICAttributes(t *testing.T) {
 	}{
 		"the name": {nic.Name, "ens1f0"}, "the vendor": {nic.Vendor, "0x1924"}, "the device": {nic.Device, "0x0b03"},
 		"the driver":       {nic.Driver, "sfc"},
+		"its version":      {nic.DriverVersion, "5.3.16.1004"},
+		"the firmware":     {nic.FirmwareVersion, "8.4.2.1000"},
 		"the root complex": {nic.PCIeRoot, "pci0000:00"},
 		"the speed":        {nic.LinkSpeed, "8.0 GT/s PCIe"}, "the highest speed": {nic.MaximumLinkSpeed, "16.0 GT/s PCIe"},
 		"the physical function": {nic.PhysicalFunction, "absent: this is a physical function"},
@@ -163,6 +165,8 @@ func TestNICAttributesThatAreUnknown(t *testing.T) {
 	expect(t, "the NUMA node", nic.NUMANode, "absent: the firmware reports -1")
 	expect(t, "the local CPUs", nic.LocalCPUs, "0-7")
 	expect(t, "the driver", nic.Driver, "absent: not a symbolic link")
+	expect(t, "its version", nic.DriverVersion, "absent: not a symbolic link")
+	expect(t, "the firmware", nic.FirmwareVersion, "absent: the NIC has no RDMA device, and tells its firmware only in the network namespace of its interface")
 	expect(t, "the number of virtual functions", nic.MaximumVirtualFunctions, `absent: not a number: "many"`)
 	expect(t, "the width", nic.LinkWidth, `absent: not a number: "0x8"`)
 	expect(t, "the physical function", nic.PhysicalFunction, `absent: not a PCI address: "elsewhere"`)

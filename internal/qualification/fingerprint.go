@@ -33,7 +33,7 @@ func FingerprintOf(node *corev1.Node, report *v1alpha1.LowLatencyNode) v1alpha1.
 func FingerprintOfInventory(planHash string, inventory *v1alpha1.Inventory, pooled []v1alpha1.NodeBypassNIC) v1alpha1.LatencyFingerprint {
 	found := v1alpha1.LatencyFingerprint{
 		Kernel: inventory.KernelRelease, Microcode: inventory.Microcode, BIOSVersion: inventory.BIOSVersion, PlanHash: planHash,
-		MitigationsHash: inventory.MitigationsHash, Stacks: stacksOf(pooled),
+		MitigationsHash: inventory.MitigationsHash, Drivers: driversOf(inventory), Stacks: stacksOf(pooled),
 	}
 	if inventory.KernelCommandLine != "" {
 		found.CommandLineHash = hashOf(inventory.KernelCommandLine)
@@ -54,6 +54,39 @@ func nicsOf(inventory *v1alpha1.Inventory) []string {
 	}
 	slices.Sort(nics)
 	return slices.Compact(nics)
+}
+
+// driversOf are the drivers of the NICs, in the order of their names, of which a version is known or that of a firmware, at most as many as the
+// API holds.
+func driversOf(inventory *v1alpha1.Inventory) []v1alpha1.LatencyFingerprintDriver {
+	versions, firmware := map[string][]string{}, map[string][]string{}
+	names := map[string]bool{}
+	for i := range inventory.NICs {
+		nic := &inventory.NICs[i]
+		if nic.Driver == "" || nic.PhysicalFunction != "" {
+			continue
+		}
+		if nic.DriverVersion != "" {
+			versions[nic.Driver], names[nic.Driver] = append(versions[nic.Driver], nic.DriverVersion), true
+		}
+		if nic.FirmwareVersion != "" {
+			firmware[nic.Driver], names[nic.Driver] = append(firmware[nic.Driver], nic.FirmwareVersion), true
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	drivers := make([]v1alpha1.LatencyFingerprintDriver, 0, len(names))
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		drivers = append(drivers, v1alpha1.LatencyFingerprintDriver{Name: name, Version: listed(versions[name]), Firmware: listed(firmware[name])})
+	}
+	return drivers[:min(len(drivers), v1alpha1.MaxFingerprintDrivers)]
+}
+
+// listed are different versions with commas between them.
+func listed(versions []string) string {
+	slices.Sort(versions)
+	return shorten.Value(strings.Join(slices.Compact(versions), ", "), v1alpha1.MaxNICVersionLength)
 }
 
 // stacksOf are the stacks of the pools on a node in the order of the pools' names, at most as many as the API holds. Where the NICs of
@@ -100,7 +133,8 @@ func (p Part) Words() string {
 }
 
 // Parts are the parts of two fingerprints, one beside the other. A stack is a part only where both have it: a pool that was added,
-// deleted or mistyped changes nothing that runs on the node. So are the mitigations, which earlier versions of the operator did not tell.
+// deleted or mistyped changes nothing that runs on the node. So are the mitigations and the versions of drivers and of their NICs' firmware, which
+// earlier versions of the operator did not tell, and which the host does not tell while a module is not loaded.
 func Parts(then, now v1alpha1.LatencyFingerprint) []Part {
 	parts := []Part{
 		{"kernel", "the kernel", then.Kernel, now.Kernel, false},
@@ -113,10 +147,29 @@ func Parts(then, now v1alpha1.LatencyFingerprint) []Part {
 	if then.MitigationsHash != "" && now.MitigationsHash != "" {
 		parts = append(parts, Part{"mitigations", "the mitigations of CPU vulnerabilities", then.MitigationsHash, now.MitigationsHash, true})
 	}
+	parts = append(parts, driverParts(then.Drivers, now.Drivers)...)
 	for _, before := range then.Stacks {
 		at := slices.IndexFunc(now.Stacks, func(s v1alpha1.LatencyFingerprintStack) bool { return s.Pool == before.Pool })
 		if at >= 0 {
 			parts = append(parts, Part{"stack", "the stack of BypassNICPool " + before.Pool, before.Versions, now.Stacks[at].Versions, false})
+		}
+	}
+	return parts
+}
+
+// driverParts are the versions that both have.
+func driverParts(then, now []v1alpha1.LatencyFingerprintDriver) []Part {
+	var parts []Part
+	for _, before := range then {
+		at := slices.IndexFunc(now, func(d v1alpha1.LatencyFingerprintDriver) bool { return d.Name == before.Name })
+		if at < 0 {
+			continue
+		}
+		if after := now[at].Version; before.Version != "" && after != "" {
+			parts = append(parts, Part{"NIC driver", "the driver " + before.Name, before.Version, after, false})
+		}
+		if after := now[at].Firmware; before.Firmware != "" && after != "" {
+			parts = append(parts, Part{"NIC firmware", "the firmware of NICs with driver " + before.Name, before.Firmware, after, false})
 		}
 	}
 	return parts

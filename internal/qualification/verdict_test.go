@@ -107,7 +107,7 @@ func testedNode() (*corev1.Node, *v1alpha1.LowLatencyNode) {
 	report := &v1alpha1.LowLatencyNode{Spec: v1alpha1.LowLatencyNodeSpec{PlanHash: "plan-1"}}
 	report.Status.Inventory = &v1alpha1.Inventory{
 		KernelRelease: "6.12.0-rt", KernelCommandLine: "isolcpus=4-7", Microcode: "0x1", BIOSVersion: "2.1", MitigationsHash: "m1",
-		NICs: []v1alpha1.InventoryNIC{{PCIAddress: "0000:3b:00.0", Vendor: "1924", Device: "0b03", Driver: "sfc"}},
+		NICs: []v1alpha1.InventoryNIC{{PCIAddress: "0000:3b:00.0", Vendor: "1924", Device: "0b03", Driver: "sfc", DriverVersion: "5.3", FirmwareVersion: "8.4"}},
 	}
 	report.Status.BypassNICs = []v1alpha1.NodeBypassNIC{
 		{Pool: "feed", PCIAddress: "0000:3b:00.0", ModuleVersion: "9.1", UserVersion: "9.1"},
@@ -139,6 +139,19 @@ func TestFingerprintDifferences(t *testing.T) {
 		"the mitigations": {
 			func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) { r.Status.Inventory.MitigationsHash = "m2" }, []string{"the mitigations of CPU vulnerabilities"},
 		},
+		"the version of a driver": {
+			func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) { r.Status.Inventory.NICs[0].DriverVersion = "5.4" }, []string{"the driver sfc (5.4, was 5.3)"},
+		},
+		"the firmware of a NIC": {
+			func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) { r.Status.Inventory.NICs[0].FirmwareVersion = "8.5" },
+			[]string{"the firmware of NICs with driver sfc (8.5, was 8.4)"},
+		},
+		"versions that nobody tells any more": {func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) {
+			r.Status.Inventory.NICs[0].DriverVersion, r.Status.Inventory.NICs[0].FirmwareVersion = "", ""
+		}, nil},
+		"a virtual function of another driver": {func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) {
+			r.Status.Inventory.NICs = append(r.Status.Inventory.NICs, v1alpha1.InventoryNIC{PCIAddress: "a", PhysicalFunction: "b", Driver: "sfc", DriverVersion: "9"})
+		}, nil},
 		"mitigations that nobody tells any more": {func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) { r.Status.Inventory.MitigationsHash = "" }, nil},
 		"a stack of another version": {func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) {
 			r.Status.BypassNICs[0].ModuleVersion, r.Status.BypassNICs[1].ModuleVersion = "9.2", "9.2"
@@ -165,6 +178,12 @@ func TestFingerprintDifferences(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+	// Two NICs of one driver may have different firmware.
+	_, two := testedNode()
+	two.Status.Inventory.NICs = append(two.Status.Inventory.NICs, v1alpha1.InventoryNIC{PCIAddress: "0000:3b:00.1", Driver: "sfc", DriverVersion: "5.3", FirmwareVersion: "8.1"})
+	if diff := cmp.Diff([]v1alpha1.LatencyFingerprintDriver{{Name: "sfc", Version: "5.3", Firmware: "8.1, 8.4"}}, FingerprintOf(&corev1.Node{}, two).Drivers); diff != "" {
+		t.Errorf("two NICs (-want +got):\n%s", diff)
 	}
 	node, _ := testedNode()
 	if diff := cmp.Diff(v1alpha1.LatencyFingerprint{Kernel: "6.12.0-rt"}, FingerprintOf(node, nil)); diff != "" {

@@ -50,6 +50,7 @@ func Inventory(f *host.Facts, t *Topology) *v1alpha1.Inventory {
 		MinimumFrequencyKilohertz: t.MinimumFrequency,
 		MaximumFrequencyKilohertz: t.MaximumFrequency,
 	}
+	addVersions(inventory.NICs, f.NICs)
 	if w.overflow {
 		inventory.OnlineCPUs = ""
 	}
@@ -101,6 +102,20 @@ func (w *writer) numaNode(node NUMANode) v1alpha1.InventoryNUMANode {
 		MemoryBytes:            clone(node.MemoryBytes),
 		Distances:              each(node.Distances, toInt32),
 		HugepageSizesKibibytes: slices.Clone(node.HugepageSizes),
+	}
+}
+
+// addVersions adds what no plan depends on. Virtual functions come and go with pods, and have the versions of their NIC.
+func addVersions(nics []v1alpha1.InventoryNIC, facts []host.NIC) {
+	byAddress := make(map[string]*host.NIC, len(facts))
+	for i := range facts {
+		byAddress[facts[i].PCIAddress] = &facts[i]
+	}
+	for i := range nics {
+		if from := byAddress[nics[i].PCIAddress]; from != nil && nics[i].PhysicalFunction == "" {
+			nics[i].DriverVersion = shorten.Value(from.DriverVersion.Value, v1alpha1.MaxNICVersionLength)
+			nics[i].FirmwareVersion = shorten.Value(from.FirmwareVersion.Value, v1alpha1.MaxNICVersionLength)
+		}
 	}
 }
 

@@ -42,7 +42,7 @@ func qualificationChecks() []Check {
 			ID: "firmware.fingerprint", Severity: v1alpha1.SeverityHigh, Impact: ImpactNone, Conditions: deJittered, Qualification: true,
 			Title:  "Kernel, microcode, firmware, mitigations and NICs are those of the qualification run",
 			Why:    "What was measured holds for that machine only: a microcode or a firmware option can add microseconds.",
-			Reads:  []string{"/proc/sys/kernel/osrelease", "/proc/cmdline", "/sys/devices/system/cpu/cpu0/microcode/version", "/sys/class/dmi/id/bios_version", "/sys/devices/system/cpu/vulnerabilities/*", "/sys/bus/pci/devices/*/driver"},
+			Reads:  []string{"/proc/sys/kernel/osrelease", "/proc/cmdline", "/sys/devices/system/cpu/cpu0/microcode/version", "/sys/class/dmi/id/bios_version", "/sys/devices/system/cpu/vulnerabilities/*", "/sys/bus/pci/devices/*/driver", "/sys/bus/pci/devices/*/infiniband/*/fw_ver", "/sys/module/*/version"},
 			Fix:    "Take back what was changed, or wait: the LatencyTest measures the node again by itself. Its status says what it waits for.",
 			Reboot: v1alpha1.RebootNotRequired,
 			Source: "kernel: Documentation/arch/x86/microcode.rst, Documentation/admin-guide/hw-vuln",

@@ -182,7 +182,7 @@ func (d *decider) succeed(result *v1alpha1.LatencyTestResult, measured *v1alpha1
 	result.Activity, result.PendingFingerprint = v1alpha1.LatencyIdle, nil
 	result.Attempts, result.AttemptedTime = 0, nil
 	if result.Measured != nil {
-		result.Previous = withoutIntervals(withoutHistograms(result.Measured))
+		result.Previous = d.asPrevious(result.Measured)
 	}
 	result.Measured = d.inRoom(measured)
 }

@@ -33,7 +33,8 @@ func largestMeasurement(sizes, rates int) *v1alpha1.LatencyMeasurement {
 	figures := largestFigures()
 	fingerprint := v1alpha1.LatencyFingerprint{
 		Kernel: strings.Repeat("k", 40), CommandLineHash: strings.Repeat("c", 16), Microcode: "0x1234", BIOSVersion: "1.2.3", PlanHash: strings.Repeat("p", 16),
-		NICsHash: strings.Repeat("n", 16),
+		NICsHash: strings.Repeat("n", 16), MitigationsHash: strings.Repeat("m", 16),
+		Drivers: []v1alpha1.LatencyFingerprintDriver{{Name: "mlx5_core", Version: "24.10-1.1.4", Firmware: "22.41.1000"}, {Name: "sfc", Version: "5.3.16.1004"}},
 	}
 	rate := v1alpha1.RateMeasurement{
 		MessagesPerSecond: 1_000_000, AchievedPerSecond: 1_000_000, Bytes: 1472, Sent: 100_000_000, Lost: 100_000, Gaps: 100_000, Duplicates: 100_000, Reordered: 100_000,

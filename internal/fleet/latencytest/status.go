@@ -51,17 +51,35 @@ func (w *World) mostNodes() int {
 
 // inRoom is a measurement as the status of the test has room for it: without intervals where the selected nodes have many sizes and rates together.
 func (d *decider) inRoom(measured *v1alpha1.LatencyMeasurement) *v1alpha1.LatencyMeasurement {
-	if measured.Network == nil || len(d.selectedNodes)*len(qualification.Rows(measured.Network)) <= v1alpha1.MaxIntervals {
+	if d.hasRoom(measured) {
 		return measured
 	}
 	return withoutIntervals(measured)
 }
 
-// withoutIntervals is a measurement that takes less room.
+// hasRoom reports whether the selected nodes have few sizes and rates together.
+func (d *decider) hasRoom(measured *v1alpha1.LatencyMeasurement) bool {
+	return measured.Network == nil || len(d.selectedNodes)*len(qualification.Rows(measured.Network)) <= v1alpha1.MaxIntervals
+}
+
+// asPrevious is a measurement as the next one is compared with it: without the versions of drivers where there is no room for them.
+func (d *decider) asPrevious(measured *v1alpha1.LatencyMeasurement) *v1alpha1.LatencyMeasurement {
+	previous := withoutIntervals(withoutHistograms(measured))
+	if !d.hasRoom(measured) {
+		previous.Fingerprint.Drivers = nil
+	}
+	return previous
+}
+
+// withoutIntervals is a measurement that takes less room. The versions of drivers on the node of the server go, too: those of the measured node
+// make its result stale and name what changed.
 func withoutIntervals(measured *v1alpha1.LatencyMeasurement) *v1alpha1.LatencyMeasurement {
 	m := measured.DeepCopy()
 	if m.Network == nil {
 		return m
+	}
+	if m.Network.ServerFingerprint != nil {
+		m.Network.ServerFingerprint.Drivers = nil
 	}
 	for i := range m.Network.Sizes {
 		forgetIntervals(&m.Network.Sizes[i].LatencyFigures)
