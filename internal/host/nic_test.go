@@ -152,6 +152,13 @@ func TestNICAttributes(t *testing.T) {
 	}
 }
 
+// TestDriverVersionOfAHyphenatedDriver: the names of modules have underscores.
+func TestDriverVersionOfAHyphenatedDriver(t *testing.T) {
+	device := files{"driver": linkTo + "../../../../bus/pci/drivers/vfio-pci"}
+	facts := readAll(t, pciDevice(nicA, "0x020000", device).with(files{"sys/module/vfio_pci/version": "0.2\n"}))
+	expect(t, "the version", facts.NICs[0].DriverVersion, "0.2")
+}
+
 // TestNICAttributesThatAreUnknown reads what kernels say when they know nothing, and nonsense.
 func TestNICAttributesThatAreUnknown(t *testing.T) {
 	device := files{

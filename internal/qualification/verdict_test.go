@@ -149,6 +149,8 @@ func TestFingerprintDifferences(t *testing.T) {
 		"versions that nobody tells any more": {func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) {
 			r.Status.Inventory.NICs[0].DriverVersion, r.Status.Inventory.NICs[0].FirmwareVersion = "", ""
 		}, nil},
+		"an RDMA module that is not loaded": {func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) { r.Status.Inventory.NICs[0].FirmwareVersion = "" }, nil},
+		"a driver that states no version":   {func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) { r.Status.Inventory.NICs[0].DriverVersion = "" }, nil},
 		"a virtual function of another driver": {func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) {
 			r.Status.Inventory.NICs = append(r.Status.Inventory.NICs, v1alpha1.InventoryNIC{PCIAddress: "a", PhysicalFunction: "b", Driver: "sfc", DriverVersion: "9"})
 		}, nil},

@@ -6,6 +6,8 @@ package topology
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
 
@@ -58,5 +60,38 @@ func TestMitigationsHash(t *testing.T) {
 				t.Errorf("%q, that of the idle host is %q", got, want)
 			}
 		})
+	}
+}
+
+func TestInventoryTellsVersions(t *testing.T) {
+	f := smtHost(t)
+	f.Settings = vulnerable(map[string]host.Fact[string]{"mds": known("Not affected")}).Settings
+	f.NICs = []host.NIC{
+		{PCIAddress: "0000:3b:00.0", Driver: known("mlx5_core"), DriverVersion: known("24.10-1.1.4"), FirmwareVersion: known("22.41.1000")},
+		{PCIAddress: "0000:3b:00.2", PhysicalFunction: known("0000:3b:00.0"), DriverVersion: known("24.10-1.1.4"), FirmwareVersion: known("22.41.1000")},
+		{PCIAddress: "0000:af:00.0", Driver: known("ice")},
+	}
+	top, err := FromFacts(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inventory := Inventory(f, top)
+	got := map[string]string{"mitigations": inventory.MitigationsHash}
+	for i := range inventory.NICs {
+		nic := &inventory.NICs[i]
+		got[nic.PCIAddress] = nic.DriverVersion + " " + nic.FirmwareVersion
+	}
+	want := map[string]string{"mitigations": mitigationsHash(f), "0000:3b:00.0": "24.10-1.1.4 22.41.1000", "0000:3b:00.2": " ", "0000:af:00.0": " "}
+	if diff := cmp.Diff(want, got); diff != "" || got["mitigations"] == "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	bare := smtHost(t)
+	bare.NICs = []host.NIC{{PCIAddress: "0000:3b:00.0", Driver: known("mlx5_core")}, f.NICs[1], f.NICs[2]}
+	old, err := FromFacts(bare)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if top.Signature() != old.Signature() {
+		t.Error("versions make another shape of the node")
 	}
 }
