@@ -244,7 +244,7 @@ test-helm: envtest ## Lint the Helm chart, compare it with what kustomize builds
 # Where make example-hosts gets the hosts: a checkout of openshift/cluster-node-tuning-operator, or GitHub.
 HOSTS_FROM ?=
 .PHONY: example-hosts
-example-hosts: ## Get the two hosts of docs/worked-example.md into this folder.
+example-hosts: programs-example-hosts ## Get the two hosts of docs/worked-example.md into this folder.
 	@HOSTS_FROM="$(HOSTS_FROM)" hack/example-hosts.sh .
 
 .PHONY: docs-test
@@ -491,8 +491,8 @@ programs-%:
 	@hack/packages.sh check $*
 
 .PHONY: packages
-packages: ## Install the Debian packages of the programs that labs and long targets run.
-	@hack/packages.sh install
+packages: ## Install the Debian packages of the programs that targets run: of all, or of those in TARGETS.
+	@hack/packages.sh install $(TARGETS)
 
 .PHONY: toolchain
 toolchain: ## Provide every tool in the per-user cache: download where possible, else build.

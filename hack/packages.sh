@@ -5,7 +5,7 @@
 # Knows the programs of Debian that targets of the Makefile run, and the packages that bring them:
 #
 #   hack/packages.sh check TARGET...   fail, naming program and package, when a target lacks one; before the target starts
-#   hack/packages.sh install           install what any target lacks
+#   hack/packages.sh install TARGET... install what these targets lack; without one, what any target lacks
 set -euo pipefail
 
 # table has a line for each program, or file by its whole path: its name, its packages with commas between them, and the targets that need it.
@@ -15,6 +15,8 @@ table() {
 lstopo-no-graphics  hwloc-nox        test-hwloc
 ip                  iproute2         test
 openssl             openssl          test
+jq                  jq               test docs-test
+curl                curl             example-hosts docs-test
 gcc                 gcc,libc6-dev    test judge-latency bench lab-pools lab-latency traffic-image image-twice release test-release docs-test
 /usr/include/stdio.h libc6-dev       test judge-latency bench lab-pools lab-latency traffic-image image-twice release test-release docs-test
 x86_64-linux-gnu-gcc  gcc-x86-64-linux-gnu,libc6-dev-amd64-cross  lab-pools lab-latency traffic-image image-twice release test-release docs-test
@@ -30,7 +32,7 @@ qemu-img            qemu-utils       lab lab-short lab-pools lab-latency lab-onl
 mmdebstrap          mmdebstrap       lab lab-short lab-pools lab-latency lab-onload lab-enact lab-image test-must-gather
 mke2fs              e2fsprogs        lab lab-short lab-pools lab-latency lab-onload lab-enact lab-image
 cpio                cpio             lab jitter-pair
-git                 git              docs-test test-upgrade olm argocd argocd-olm lab-onload image-twice
+git                 git              test docs-test test-upgrade olm argocd argocd-olm lab-onload image-twice
 tar                 tar              test-upgrade olm argocd-olm test-hwloc lab-onload lab-pools lab-latency jitter-pair
 strip               binutils         lab-onload
 dpkg                dpkg             lab lab-pools lab-latency jitter-pair
@@ -70,17 +72,25 @@ check)
   [ -z "$lacking" ] && exit 0
   printf 'make %s needs programs that are not here:\n' "$*" >&2
   while read -r program package; do printf '  %-20s of the package %s\n' "$program" "$package" >&2; done <<<"$lacking"
-  printf 'make packages installs them on Debian.\n' >&2
+  printf 'make packages TARGETS="%s" installs them on Debian.\n' "$*" >&2
   exit 1
   ;;
 install)
-  mapfile -t packages < <(missing | awk '{print $2}' | tr , '\n' | sort -u)
-  if [ "${#packages[@]}" -eq 0 ]; then
-    printf 'every program is here\n'
+  shift
+  for target in "$@"; do
+    grep -q -e "^$target:" "$(dirname "${BASH_SOURCE[0]}")/../Makefile" || {
+      printf 'packages: make has no target %s\n' "$target" >&2
+      exit 2
+    }
+  done
+  lacking=$(missing "$@")
+  if [ -z "$lacking" ]; then
+    printf 'every program is here%s\n' "${*:+ that these targets run: $*}"
     exit 0
   fi
+  mapfile -t packages < <(awk '{print $2}' <<<"$lacking" | tr , '\n' | sort -u)
   command -v apt-get >/dev/null || {
-    printf 'packages: this is no Debian; install what brings these programs:\n%s\n' "$(missing)" >&2
+    printf 'packages: this is no Debian; install what brings these programs:\n%s\n' "$lacking" >&2
     exit 1
   }
   sudo=()
@@ -89,7 +99,7 @@ install)
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}"
   ;;
 *)
-  printf 'usage: hack/packages.sh check TARGET... | install\n' >&2
+  printf 'usage: hack/packages.sh check TARGET... | install [TARGET...]\n' >&2
   exit 2
   ;;
 esac
