@@ -213,6 +213,19 @@ churn: envtest ## Let nodes flap and profiles change for CHURN; fail when manage
 PREVIOUS ?= 848e40fb4914574ffae9b5d462ba19e237a6cf46
 # Puts the source of that commit into dist/previous.
 EXTRACT_PREVIOUS = rm -rf dist/previous && mkdir -p dist/previous && git archive $(PREVIOUS) | tar -x -C dist/previous
+# The bundle of that commit, as the version before: make bundle-fixture keeps it in test/olm, and make olm upgrades from what is kept.
+PREVIOUS_BUNDLE := test/olm/testdata/v0.0.1
+MAKE_PREVIOUS_BUNDLE = cd dist/previous && go run ./hack/bundle -version 0.0.1 -image ghcr.io/lowlatency-dev/lowlatency-operator:v0.0.1 -output
+# Fails when what is kept is not that.
+CHECK_PREVIOUS_BUNDLE = ($(MAKE_PREVIOUS_BUNDLE) $(CURDIR)/dist/previous-bundle) && diff -r $(PREVIOUS_BUNDLE) dist/previous-bundle && rm -rf dist/previous-bundle
+.PHONY: bundle-fixture
+bundle-fixture: programs-bundle-fixture ## Make the bundle of the commit PREVIOUS anew in test/olm, from which upgrades are judged and made.
+	$(EXTRACT_PREVIOUS)
+	rm -rf $(PREVIOUS_BUNDLE)
+	$(MAKE_PREVIOUS_BUNDLE) $(CURDIR)/$(PREVIOUS_BUNDLE)
+	@rm -rf dist/previous
+	{ echo '# Made by make bundle-fixture from this commit.'; echo $(PREVIOUS); cd $(PREVIOUS_BUNDLE) && find . -type f | LC_ALL=C sort | xargs sha256sum; } > $(PREVIOUS_BUNDLE).txt
+
 .PHONY: test-upgrade
 test-upgrade: programs-test-upgrade envtest ## Mix definitions, manager and agents of the commit PREVIOUS with those of now; the table is in dist/upgrade.txt.
 	@rm -f dist/upgrade.txt
@@ -310,6 +323,7 @@ lab-image: programs-lab-image ## Build the lab's image into the per-user cache o
 olm: programs-olm envtest ## Install, upgrade and remove the operator by the real Operator Lifecycle Manager, on OpenShift and on ordinary Kubernetes; the tables are in dist/olm.txt and dist/olm-ordinary.txt.
 	hack/toolchain.sh controller-manager olm kubectl
 	$(EXTRACT_PREVIOUS)
+	$(CHECK_PREVIOUS_BUNDLE)
 	$(GO_TEST) -tags lab -count=1 -timeout 60m ./test/real -run '^TestOLM(Ordinary)?$$' -previous $(CURDIR)/dist/previous
 	@rm -rf dist/previous
 
@@ -323,6 +337,7 @@ argocd: programs-argocd envtest $(KUSTOMIZE) ## Sync, change, roll back, prune a
 argocd-olm: programs-argocd-olm envtest $(KUSTOMIZE) ## Let the real Argo CD sync a Subscription, and the real Operator Lifecycle Manager install it; the table is in dist/argocd-olm.txt.
 	hack/toolchain.sh controller-manager olm argocd
 	$(EXTRACT_PREVIOUS)
+	$(CHECK_PREVIOUS_BUNDLE)
 	$(GO_TEST) -tags lab -count=1 -timeout 60m ./test/real -run '^TestArgoCDWithOLM$$' -previous $(CURDIR)/dist/previous
 	@rm -rf dist/previous
 

@@ -5,6 +5,7 @@ module github.com/lowlatency-dev/lowlatency-operator/test/olm
 go 1.26.0
 
 require (
+	github.com/google/go-cmp v0.7.0
 	github.com/operator-framework/api v0.36.0
 	github.com/operator-framework/operator-registry v1.61.0
 	k8s.io/apiextensions-apiserver v0.34.1
@@ -34,7 +35,6 @@ require (
 	github.com/gogo/protobuf v1.3.2 // indirect
 	github.com/google/cel-go v0.26.1 // indirect
 	github.com/google/gnostic-models v0.7.0 // indirect
-	github.com/google/go-cmp v0.7.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.27.0 // indirect
 	github.com/h2non/filetype v1.1.3 // indirect

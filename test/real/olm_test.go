@@ -109,17 +109,18 @@ func (o *olm) serveOlder() {
 	if *previousFlag == "" {
 		o.t.Fatal("-previous does not say from where to upgrade: run make olm or make argocd-olm")
 	}
-	output(o.t, *previousFlag, "go", "run", "./hack/bundle", "-version", oldVersion, "-image", o.pods.olderImage, "-output", o.olderBundle())
-	o.serve("-catalog-only", o.olderBundle())
+	o.serve("-catalog-only", olderBundle)
 }
 
 // serveBoth serves a catalog in which today's version replaces the one before.
 func (o *olm) serveBoth() {
 	o.t.Helper()
-	o.serve("-replaces", oldVersion, "-output", filepath.Join(o.dir, "bundle"), o.olderBundle())
+	o.serve("-replaces", oldVersion, "-output", filepath.Join(o.dir, "bundle"), olderBundle)
 }
 
-func (o *olm) olderBundle() string { return filepath.Join(o.dir, "older-bundle") }
+// olderBundle is the bundle of the version before, from the root of the repository: the one that TestUpgradeIsSafeForOLMv1 judges by. The
+// Makefile compares it with what the source of that version makes.
+const olderBundle = "test/olm/testdata/v" + oldVersion
 
 // serve serves the catalog that hack/bundle makes with these arguments, in place of the one before.
 func (o *olm) serve(arguments ...string) {
