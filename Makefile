@@ -446,7 +446,7 @@ test-release: programs-test-release envtest $(KUBECTL_HERE) ## Make a release tw
 
 .PHONY: try-release
 try-release: envtest $(KUBECTL_HERE) ## Install the release in dist/release on a real API server by kubectl and Helm, and run its plugin.
-	RELEASE=$(CURDIR)/dist/release KUBECTL=$(KUBECTL_HERE) PROMETHEUS_OPERATOR_VERSION=$(PROMETHEUS_OPERATOR_VERSION) \
+	RELEASE=$(CURDIR)/dist/release KUBECTL=$(KUBECTL_HERE) \
 		$(GO_TEST) -tags release -count=1 -v ./test/release
 	cd test/helm && CHART=$$(echo $(CURDIR)/dist/release/lowlatency-operator-*.tgz) IMAGE=$$(cat $(CURDIR)/dist/release/image-digest.txt) \
 		$(GO_TEST) -count=1 -v -run '^TestRelease$$' ./...

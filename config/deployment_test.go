@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,7 +98,12 @@ var _ = Describe("The deployment on a real API server", Ordered, ContinueOnFailu
 	BeforeAll(func(ctx SpecContext) {
 		constraints, err := apiserver.SecurityConstraintsCRD()
 		Expect(err).NotTo(HaveOccurred())
-		environment, err = apiserver.Start(apiserver.Options{Platform: apiserver.Kubernetes, CRDs: []string{constraints}})
+		prometheus, err := apiserver.PrometheusOperatorCRDs()
+		Expect(err).NotTo(HaveOccurred())
+		certificates, err := apiserver.CertManagerCRDs()
+		Expect(err).NotTo(HaveOccurred())
+		definitions := slices.Concat(prometheus, certificates, []string{constraints})
+		environment, err = apiserver.Start(apiserver.Options{Platform: apiserver.Kubernetes, CRDs: definitions})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func() { Expect(environment.Stop()).To(Succeed()) })
 
@@ -126,6 +132,23 @@ var _ = Describe("The deployment on a real API server", Ordered, ContinueOnFailu
 		}
 		Expect(applied).To(Equal(3))
 	})
+
+	DescribeTable("brings monitoring that the definitions of cert-manager and of the Prometheus operator permit", func(ctx SpecContext, component string, kinds ...string) {
+		applied := map[string]bool{}
+		for _, object := range overlay("default", component) {
+			applied[object.GetKind()] = true
+			err := environment.Client().Patch(ctx, object, client.Apply, //nolint:staticcheck // The method Apply cannot ask for strict fields.
+				client.DryRunAll, client.FieldOwner("kubectl"), client.ForceOwnership, client.FieldValidation("Strict"))
+			Expect(err).NotTo(HaveOccurred(), "%s %s", object.GetKind(), object.GetName())
+		}
+		for _, kind := range kinds {
+			Expect(applied).To(HaveKey(kind))
+		}
+	},
+		Entry("verified by cert-manager's issuer", "prometheus-cert-manager", "Certificate", "Issuer", "ServiceMonitor", "PrometheusRule"),
+		Entry("verified by the service CA", "prometheus", "ServiceMonitor", "PrometheusRule"),
+		Entry("not verified", "prometheus-unverified", "ServiceMonitor", "PrometheusRule"),
+	)
 
 	Context("the manager", func() {
 		It("runs under the restricted pod security standard", func(ctx SpecContext) {

@@ -25,7 +25,7 @@ var _ = Describe("The objects on a real API server", Ordered, ContinueOnFailure,
 
 	BeforeAll(func(ctx SpecContext) {
 		var err error
-		environment, err = apiserver.Start(apiserver.Options{Platform: apiserver.Kubernetes})
+		environment, err = apiserver.Start(apiserver.Options{Platform: apiserver.Kubernetes, CRDs: imagePolicies()})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func() { Expect(environment.Stop()).To(Succeed()) })
 		agents := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "lowlatency-operator-agents"}}

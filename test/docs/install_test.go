@@ -25,7 +25,7 @@ func TestCommandsThatInstall(t *testing.T) {
 	w := newWorld(t)
 	w.registry(t)
 	w.helm(t)
-	definitions := w.definitions(t)
+	definitions := definitions(t)
 	digest := "sha256:" + strings.Repeat("0a", 32)
 	w.instead = append(w.instead, "<tag>", "docs", "sha256:<digest>", digest, "make image", "make image PLATFORMS=linux/$(go env GOARCH)",
 		"make traffic-image", "make traffic-image PLATFORMS=linux/$(go env GOARCH)")
@@ -89,18 +89,17 @@ func (w *world) helm(t *testing.T) {
 
 // definitions are the files of the kinds that the manifests want besides those of OpenShift's nodes: its security constraints, and what the
 // Prometheus operator reads.
-func (w *world) definitions(t *testing.T) []string {
+func definitions(t *testing.T) []string {
 	t.Helper()
 	constraints, err := apiserver.SecurityConstraintsCRD()
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := w.run(t, &command{file: "install_test.go", text: `. hack/versions.env
-go mod download -json github.com/prometheus-operator/prometheus-operator@$PROMETHEUS_OPERATOR_VERSION | sed -n 's/.*"Dir": "\(.*\)".*/\1/p'`})
-	folder := filepath.Join(strings.TrimSpace(out), "example", "prometheus-operator-crd")
-	return []string{
-		constraints, filepath.Join(folder, "monitoring.coreos.com_prometheusrules.yaml"), filepath.Join(folder, "monitoring.coreos.com_servicemonitors.yaml"),
+	prometheus, err := apiserver.PrometheusOperatorCRDs()
+	if err != nil {
+		t.Fatal(err)
 	}
+	return append(prometheus, constraints)
 }
 
 // playKubelet says of the manager's pods what kubelets that run them would: nothing here runs pods, and make lab-pools does.

@@ -7,8 +7,6 @@ package release
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -69,18 +67,6 @@ func must(t *testing.T, environment []string, program string, arguments ...strin
 	return output
 }
 
-// module is the folder of a module, which need not be one of this project's.
-func module(t *testing.T, name string) string {
-	t.Helper()
-	var found struct{ Dir, Error string }
-	command := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", name)
-	output, err := command.Output()
-	if err = errors.Join(json.Unmarshal(output, &found), err); err != nil || found.Dir == "" {
-		t.Fatalf("downloading %s: %v %s", name, err, found.Error)
-	}
-	return found.Dir
-}
-
 // cluster is an API server without definitions of this project, and kubectl for it.
 type cluster struct {
 	*testing.T
@@ -98,10 +84,11 @@ func startCluster(t *testing.T, platform apiserver.Platform) *cluster {
 		if err != nil {
 			t.Fatal(err)
 		}
-		prometheus := filepath.Join(module(t, "github.com/prometheus-operator/prometheus-operator@"+os.Getenv("PROMETHEUS_OPERATOR_VERSION")), "example", "prometheus-operator-crd")
-		definitions = []string{
-			constraints, filepath.Join(prometheus, "monitoring.coreos.com_prometheusrules.yaml"), filepath.Join(prometheus, "monitoring.coreos.com_servicemonitors.yaml"),
+		prometheus, err := apiserver.PrometheusOperatorCRDs()
+		if err != nil {
+			t.Fatal(err)
 		}
+		definitions = append([]string{constraints}, prometheus...)
 	}
 	environment, err := apiserver.Start(apiserver.Options{Platform: platform, CRDs: definitions})
 	if err != nil {
