@@ -22,7 +22,9 @@ type cluster struct {
 	most int
 	// fails are the nodes whose trial fails.
 	fails map[string]bool
-	at    time.Time
+	// unwritable are the nodes whose hosts cannot be written, which a guard finds out before it looks whether it may reboot.
+	unwritable map[string]bool
+	at         time.Time
 }
 
 // carryOut does one step to the world.
@@ -92,7 +94,7 @@ func (c *cluster) guard(n *enactment.Node) {
 	case v1alpha1.EnactmentVerifying:
 		c.settle(n, &report)
 	default:
-		if !take(n, &report) {
+		if !c.take(n, &report) {
 			n.IsReady, n.IsApplied = true, n.Wanted != nil && report.InForcePlanHash == n.Wanted.PlanHash && report.InForcePlanHash != ""
 			return
 		}
@@ -101,14 +103,17 @@ func (c *cluster) guard(n *enactment.Node) {
 }
 
 // take lets a guard at rest take the instruction of its node, and reports whether there was one that it had not answered.
-func take(n *enactment.Node, report *v1alpha1.NodeEnactment) bool {
+func (c *cluster) take(n *enactment.Node, report *v1alpha1.NodeEnactment) bool {
 	// Who hands over a removal where nothing is, goes again.
 	isNeedless := n.Issued != nil && n.Issued.Action == enactment.Remove && report.Phase == v1alpha1.EnactmentRemoved
 	if n.Issued == nil || n.Issued.Number <= report.Number || isNeedless {
 		return false
 	}
 	report.Phase, report.Number, report.PlanHash, report.Reason = v1alpha1.EnactmentReceived, n.Issued.Number, n.Issued.PlanHash, ""
-	if !n.Issued.Reboots {
+	switch {
+	case c.unwritable[n.Name]:
+		report.Phase, report.Reason = v1alpha1.EnactmentRefused, "CannotEnact"
+	case !n.Issued.Reboots:
 		report.Phase, report.Reason = v1alpha1.EnactmentRefused, v1alpha1.ReasonRebootForbidden
 	}
 	return true
@@ -152,7 +157,7 @@ func (c *cluster) run(t *testing.T, killedAt int) {
 }
 
 func newCluster() *cluster {
-	return &cluster{nodes: []enactment.Node{node("n1"), node("n2")}, reboots: map[string]int{}, fails: map[string]bool{}, at: now()}
+	return &cluster{nodes: []enactment.Node{node("n1"), node("n2")}, reboots: map[string]int{}, fails: map[string]bool{}, unwritable: map[string]bool{}, at: now()}
 }
 
 // end is what is left of it.
@@ -205,6 +210,23 @@ func TestKilledAndFailing(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, c.end()); diff != "" {
 			t.Errorf("killed at step %d (-want +got):\n%s", killedAt, diff)
+		}
+	}
+}
+
+// TestUnwritable: wherever the operator is killed, no pod is evicted for a plan that cannot be written on the host, and no further node
+// gets it.
+func TestUnwritable(t *testing.T) {
+	const kills = 12
+	for killedAt := range kills {
+		c := newCluster()
+		c.unwritable["n1"] = true
+		c.run(t, killedAt)
+		want := []string{
+			"n1 Refused, turn false, issued false, cordoned false, 0 reboots", "n2 nothing, turn false, issued false, cordoned false, 0 reboots",
+		}
+		if diff := cmp.Diff(want, c.end()); diff != "" || c.most != 0 {
+			t.Errorf("killed at step %d, %d nodes away at once (-want +got):\n%s", killedAt, c.most, diff)
 		}
 	}
 }

@@ -164,12 +164,13 @@ func (n *Node) hasFailedWith(planHash string) bool {
 // isRetry reports whether the next instruction is another attempt at what has failed.
 func (n *Node) isRetry() bool { return n.Retry != 0 && n.Retry == n.report().Number }
 
-// needsReboot reports whether the host reboots, as far as is known. Where a plan is in force, another is tried without at first;
-// the guard refuses that before it writes anything. Another attempt goes to an empty node at once: its number is that of the
-// last instruction, and would not be any more after such a refusal.
+// needsReboot reports whether the host reboots, as far as is known. A plan is tried without at first, on a node whose pods go on: the
+// guard refuses one that needs a reboot before it writes anything, and finds first whatever else keeps the plan from the host, so that no
+// pod is evicted for a plan that cannot be written there. A host that is given back was changed already. Another attempt goes to an empty
+// node at once: its number is that of the last instruction, and would not be any more after such a refusal.
 func (n *Node) needsReboot() bool {
 	report := n.report()
-	return n.Wanted.Action == Remove || report.InForcePlanHash == "" || n.isRetry() || report.PlanHash == n.Wanted.PlanHash &&
+	return n.Wanted.Action == Remove || n.isRetry() || report.PlanHash == n.Wanted.PlanHash &&
 		report.Phase == v1alpha1.EnactmentRefused && report.Reason == v1alpha1.ReasonRebootForbidden
 }
 

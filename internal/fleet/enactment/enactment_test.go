@@ -151,43 +151,52 @@ func took(changes ...change) []change { return append([]change{inTurn}, changes.
 
 func boot(changes ...change) []change { return append([]change{inTurn, cordoned}, changes...) }
 
+// needsReboot is a guard without a plan in force that has found nothing else against plan A.
+func needsReboot(n *enactment.Node) {
+	reported(v1alpha1.EnactmentRefused, 7, planA, "")(n)
+	because("RebootForbidden", "it needs a reboot")(n)
+}
+
 // untilEmpty are the stages until a node is empty.
 func untilEmpty() map[string]stageCase {
 	return map[string]stageCase{
-		"nothing begun":                  {nil, enactment.Step{Verb: enactment.TakeTurn}, enactment.StageWaiting, "its turn begins"},
-		"brought by other means":         {[]change{applied}, enactment.Step{}, enactment.StageDone, ""},
-		"a guard without a plan":         {[]change{reported(v1alpha1.EnactmentIdle, 0, "", "")}, enactment.Step{Verb: enactment.TakeTurn}, enactment.StageWaiting, ""},
-		"in force":                       {[]change{reported(v1alpha1.EnactmentInForce, 7, planA, planA)}, enactment.Step{}, enactment.StageDone, ""},
-		"in force again after a failure": {[]change{reported(v1alpha1.EnactmentTakenBack, 7, planB, planA)}, enactment.Step{}, enactment.StageDone, ""},
-		"another plan in force":          {[]change{reported(v1alpha1.EnactmentInForce, 7, planB, planB)}, enactment.Step{Verb: enactment.TakeTurn}, enactment.StageWaiting, ""},
-		"no plan":                        {[]change{unwanted, reported(v1alpha1.EnactmentInForce, 7, planB, planB)}, enactment.Step{}, enactment.StageDone, ""},
-		"a host that cannot have it":     {[]change{impossible("no real-time kernel")}, enactment.Step{}, enactment.StageRefused, "no real-time kernel"},
-		"a guard that nobody can read":   {[]change{reported(v1alpha1.EnactmentUnreadable, 7, planB, planB), because("", "a newer guard.")}, enactment.Step{}, enactment.StageWaiting, "its agent cannot read what the guard says: a newer guard"},
-		"one that had the plan":          {[]change{applied, reported(v1alpha1.EnactmentUnreadable, 7, planA, planA)}, enactment.Step{}, enactment.StageWaiting, "cannot read"},
-		"one that is to leave":           {[]change{wantsRemoval, reported(v1alpha1.EnactmentUnreadable, 0, "", "")}, enactment.Step{}, enactment.StageWaiting, "cannot read"},
-		"a kubelet that is not ready":    {[]change{notReady}, enactment.Step{}, enactment.StageWaiting, "kubelet is not ready"},
-		"an agent that is silent":        {[]change{silent}, enactment.Step{}, enactment.StageWaiting, "since its last boot"},
-		"a foreign lock":                 {[]change{locked("kured holds its lock")}, enactment.Step{}, enactment.StageWaiting, "kured holds its lock"},
-		"a foreign cordon":               {[]change{foreignCordon}, enactment.Step{}, enactment.StageWaiting, "somebody else has cordoned it"},
-		"a guard that somebody uses":     {[]change{reported(v1alpha1.EnactmentVerifying, 0, "", "")}, enactment.Step{}, enactment.StageWaiting, "somebody is changing it"},
-		"the first plan needs a reboot":  {took(), enactment.Step{Verb: enactment.Cordon}, enactment.StageChanging, "cordoned"},
-		"a later one is tried without":   {took(reported(v1alpha1.EnactmentInForce, 7, planB, planB)), enactment.Step{Verb: enactment.Instruct, Number: seconds()}, enactment.StageChanging, "without a reboot"},
-		"and handed over":                {took(reported(v1alpha1.EnactmentInForce, 7, planB, planB), issued(false)), enactment.Step{Verb: enactment.HandOver}, enactment.StageChanging, "handed"},
-		"the guard needs a reboot":       {took(reported(v1alpha1.EnactmentRefused, 8, planA, planB), because("RebootForbidden", "it needs a reboot"), issued(false)), enactment.Step{Verb: enactment.Withdraw}, enactment.StageChanging, ""},
-		"so the node is emptied":         {took(reported(v1alpha1.EnactmentRefused, 8, planA, planB), because("RebootForbidden", "it needs a reboot")), enactment.Step{Verb: enactment.Cordon}, enactment.StageChanging, ""},
-		"cordoned":                       {boot(), enactment.Step{Verb: enactment.Evict}, enactment.StageChanging, "evicted"},
-		"pods are left":                  {boot(left("a/b")), enactment.Step{Verb: enactment.Evict}, enactment.StageChanging, "a/b"},
-		"a PDB that blocks for a moment": {boot(blocked("a/b: budget")), enactment.Step{Verb: enactment.Evict}, enactment.StageChanging, "a/b: budget"},
-		"a PDB that blocks":              {boot(blocked("a/b: budget"), turnSince(10*time.Minute)), enactment.Step{Verb: enactment.Evict}, enactment.StageBlocked, "a/b: budget"},
+		"nothing begun":                   {nil, enactment.Step{Verb: enactment.TakeTurn}, enactment.StageWaiting, "its turn begins"},
+		"brought by other means":          {[]change{applied}, enactment.Step{}, enactment.StageDone, ""},
+		"a guard without a plan":          {[]change{reported(v1alpha1.EnactmentIdle, 0, "", "")}, enactment.Step{Verb: enactment.TakeTurn}, enactment.StageWaiting, ""},
+		"in force":                        {[]change{reported(v1alpha1.EnactmentInForce, 7, planA, planA)}, enactment.Step{}, enactment.StageDone, ""},
+		"in force again after a failure":  {[]change{reported(v1alpha1.EnactmentTakenBack, 7, planB, planA)}, enactment.Step{}, enactment.StageDone, ""},
+		"another plan in force":           {[]change{reported(v1alpha1.EnactmentInForce, 7, planB, planB)}, enactment.Step{Verb: enactment.TakeTurn}, enactment.StageWaiting, ""},
+		"no plan":                         {[]change{unwanted, reported(v1alpha1.EnactmentInForce, 7, planB, planB)}, enactment.Step{}, enactment.StageDone, ""},
+		"a host that cannot have it":      {[]change{impossible("no real-time kernel")}, enactment.Step{}, enactment.StageRefused, "no real-time kernel"},
+		"a guard that nobody can read":    {[]change{reported(v1alpha1.EnactmentUnreadable, 7, planB, planB), because("", "a newer guard.")}, enactment.Step{}, enactment.StageWaiting, "its agent cannot read what the guard says: a newer guard"},
+		"one that had the plan":           {[]change{applied, reported(v1alpha1.EnactmentUnreadable, 7, planA, planA)}, enactment.Step{}, enactment.StageWaiting, "cannot read"},
+		"one that is to leave":            {[]change{wantsRemoval, reported(v1alpha1.EnactmentUnreadable, 0, "", "")}, enactment.Step{}, enactment.StageWaiting, "cannot read"},
+		"a kubelet that is not ready":     {[]change{notReady}, enactment.Step{}, enactment.StageWaiting, "kubelet is not ready"},
+		"an agent that is silent":         {[]change{silent}, enactment.Step{}, enactment.StageWaiting, "since its last boot"},
+		"a foreign lock":                  {[]change{locked("kured holds its lock")}, enactment.Step{}, enactment.StageWaiting, "kured holds its lock"},
+		"a foreign cordon":                {[]change{foreignCordon}, enactment.Step{}, enactment.StageWaiting, "somebody else has cordoned it"},
+		"a guard that somebody uses":      {[]change{reported(v1alpha1.EnactmentVerifying, 0, "", "")}, enactment.Step{}, enactment.StageWaiting, "somebody is changing it"},
+		"the first plan, too, is tried":   {took(), enactment.Step{Verb: enactment.Instruct, Number: seconds()}, enactment.StageChanging, "without a reboot"},
+		"a host that cannot be written":   {took(reported(v1alpha1.EnactmentRefused, 8, planA, ""), because("CannotEnact", "x")), enactment.Step{Verb: enactment.EndTurn}, enactment.StageFailed, "was refused (CannotEnact)"},
+		"one that needs a reboot":         {took(needsReboot), enactment.Step{Verb: enactment.Cordon}, enactment.StageChanging, "cordoned"},
+		"of another plan nothing is said": {took(needsReboot, wants(planB)), enactment.Step{Verb: enactment.Instruct, Number: seconds()}, enactment.StageChanging, "without a reboot"},
+		"a later one is tried without":    {took(reported(v1alpha1.EnactmentInForce, 7, planB, planB)), enactment.Step{Verb: enactment.Instruct, Number: seconds()}, enactment.StageChanging, "without a reboot"},
+		"and handed over":                 {took(reported(v1alpha1.EnactmentInForce, 7, planB, planB), issued(false)), enactment.Step{Verb: enactment.HandOver}, enactment.StageChanging, "handed"},
+		"the guard needs a reboot":        {took(reported(v1alpha1.EnactmentRefused, 8, planA, planB), because("RebootForbidden", "it needs a reboot"), issued(false)), enactment.Step{Verb: enactment.Withdraw}, enactment.StageChanging, ""},
+		"so the node is emptied":          {took(reported(v1alpha1.EnactmentRefused, 8, planA, planB), because("RebootForbidden", "it needs a reboot")), enactment.Step{Verb: enactment.Cordon}, enactment.StageChanging, ""},
+		"cordoned":                        {boot(needsReboot), enactment.Step{Verb: enactment.Evict}, enactment.StageChanging, "evicted"},
+		"pods are left":                   {boot(needsReboot, left("a/b")), enactment.Step{Verb: enactment.Evict}, enactment.StageChanging, "a/b"},
+		"a PDB that blocks for a moment":  {boot(needsReboot, blocked("a/b: budget")), enactment.Step{Verb: enactment.Evict}, enactment.StageChanging, "a/b: budget"},
+		"a PDB that blocks":               {boot(needsReboot, blocked("a/b: budget"), turnSince(10*time.Minute)), enactment.Step{Verb: enactment.Evict}, enactment.StageBlocked, "a/b: budget"},
 	}
 }
 
 // fromEmpty are those from then on.
 func fromEmpty() map[string]stageCase {
 	return map[string]stageCase{
-		"empty":                              {boot(empty), enactment.Step{Verb: enactment.Instruct, Number: seconds(), Reboots: true}, enactment.StageChanging, "empty"},
-		"a clock that was set back":          {boot(empty, reported(v1alpha1.EnactmentRemoved, seconds()+9, "", "")), enactment.Step{Verb: enactment.Instruct, Number: seconds() + 10, Reboots: true}, enactment.StageChanging, ""},
-		"a replayed number":                  {boot(empty, reported(v1alpha1.EnactmentRefused, 8, planA, ""), because("Replayed", "its number")), enactment.Step{Verb: enactment.Instruct, Number: seconds(), Reboots: true}, enactment.StageChanging, ""},
+		"empty":                              {boot(needsReboot, empty), enactment.Step{Verb: enactment.Instruct, Number: seconds(), Reboots: true}, enactment.StageChanging, "empty"},
+		"a clock that was set back":          {took(reported(v1alpha1.EnactmentRemoved, seconds()+9, "", "")), enactment.Step{Verb: enactment.Instruct, Number: seconds() + 10}, enactment.StageChanging, ""},
+		"a replayed number":                  {took(reported(v1alpha1.EnactmentRefused, 8, planA, ""), because("Replayed", "its number")), enactment.Step{Verb: enactment.Instruct, Number: seconds()}, enactment.StageChanging, ""},
 		"instructed":                         {boot(issued(true)), enactment.Step{Verb: enactment.HandOver}, enactment.StageChanging, "handed"},
 		"not taken for long":                 {boot(issued(true), func(n *enactment.Node) { n.Issued.Since = now().Add(-time.Hour) }), enactment.Step{Verb: enactment.HandOver}, enactment.StageLate, "has not taken"},
 		"a key that the guard does not know": {boot(issued(true), reported(v1alpha1.EnactmentRefused, 0, "", ""), because("WrongKey", "another key")), enactment.Step{Verb: enactment.HandOver}, enactment.StageLate, "another key"},
@@ -305,7 +314,7 @@ func TestWhoIsNext(t *testing.T) {
 		"one that waits for its plan does not": {1, []enactment.Node{node("n1", gated), node("n2", gated)}, []string{"TakeTurn n1"}, "n1"},
 		"control plane one by one":             {3, []enactment.Node{node("n1", controlPlane), node("n2", controlPlane), node("n3")}, []string{"TakeTurn n1", "TakeTurn n3"}, "one at a time"},
 		"control plane elsewhere":              {3, []enactment.Node{node("n1", controlPlane, of(""), unwanted, foreignCordon), node("n2", controlPlane)}, nil, "n1 is not available"},
-		"a node that is begun goes on":         {1, []enactment.Node{node("n1", inTurn), node("n2", inTurn, cordoned)}, []string{"Cordon n1", "Evict n2"}, ""},
+		"a node that is begun goes on":         {1, []enactment.Node{node("n1", inTurn, needsReboot), node("n2", inTurn, needsReboot, cordoned)}, []string{"Cordon n1", "Evict n2"}, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -99,7 +99,7 @@ func TestAFailureStops(t *testing.T) {
 func TestOthersGoOnWhileAFailureStops(t *testing.T) {
 	nodes := []enactment.Node{
 		node("n1", unread(8, planA, "", changed)...), node("n2", takenBack(retry)...), node("n3", takenBack(retry)...), node("n4"),
-		node("n5", changed, wantsRemoval, reported(v1alpha1.EnactmentInForce, 3, planB, planB)), node("n6", inTurn),
+		node("n5", changed, wantsRemoval, reported(v1alpha1.EnactmentInForce, 3, planB, planB)), node("n6", inTurn, needsReboot),
 	}
 	want := []string{"Cordon n6", "TakeTurn n5", "TakeTurn n2", "TakeTurn n3"}
 	if diff := cmp.Diff(want, verbs(decide(9, nodes...))); diff != "" {

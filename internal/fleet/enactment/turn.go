@@ -69,7 +69,7 @@ func (n *Node) change(now time.Time) (Step, Stage, string) {
 	if n.needsReboot() {
 		return n.empty(now)
 	}
-	return n.instruct(now), StageChanging, "it is changed without a reboot"
+	return n.instruct(now), StageChanging, "it is to have the plan without a reboot, if it can"
 }
 
 // working says how far the guard is.
