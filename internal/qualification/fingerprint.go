@@ -10,21 +10,19 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
-// FingerprintOf is what decides about the latency of a node, from what its kubelet and its agent have reported. The report is
-// nil for a node that no profile governs: then the kernel alone is known.
-func FingerprintOf(node *corev1.Node, report *v1alpha1.LowLatencyNode) v1alpha1.LatencyFingerprint {
+// FingerprintOf is what decides about the latency of a node, from the release of its kernel, which its kubelet tells, and from what its agent
+// has reported. The report is nil for a node that no profile governs: then the kernel alone is known.
+func FingerprintOf(kernel string, report *v1alpha1.LowLatencyNode) v1alpha1.LatencyFingerprint {
 	found := v1alpha1.LatencyFingerprint{}
 	if report != nil && report.Status.Inventory != nil {
 		found = FingerprintOfInventory(report.Spec.PlanHash, report.Status.Inventory, report.Status.BypassNICs)
 	}
 	if found.Kernel == "" {
-		found.Kernel = shorten.Value(node.Status.NodeInfo.KernelVersion, v1alpha1.MaxInventoryTextLength)
+		found.Kernel = shorten.Value(kernel, v1alpha1.MaxInventoryTextLength)
 	}
 	return found
 }

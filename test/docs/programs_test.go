@@ -17,7 +17,7 @@ import (
 // essential packages, what the README asks for, and what this test brings itself, curl for pipelines among them.
 func everywhere() []string {
 	return []string{
-		"[", "case", "cat", "cd", "done", "echo", "esac", "exit", "export", "fi", "install", "mkdir", "printf", "read", "set", "test", "tee", "true",
+		"[", "case", "cat", "cd", "command", "done", "echo", "esac", "exit", "export", "fi", "install", "mkdir", "printf", "read", "set", "test", "tee", "true",
 		"go", "make",
 		"curl", "gh", "helm", "kubectl", "kubectl-lowlatency",
 	}

@@ -76,7 +76,7 @@ type candidate struct {
 
 // fingerprint is what the node is now.
 func (c *candidate) fingerprint() v1alpha1.LatencyFingerprint {
-	return qualification.FingerprintOf(c.node, c.report)
+	return qualification.FingerprintOf(c.node.Status.NodeInfo.KernelVersion, c.report)
 }
 
 // unsettled says why the node cannot be measured now; "" when it can. A node on its way to another plan is measured when it

@@ -207,6 +207,8 @@ func absentFacts() map[string]string {
 		`Tasks.*\.Group$`:                            "threads of the kernel belong to nobody",
 		`ManagementCPUs$`:                            "the cluster was installed without CPU partitioning",
 		`PodGroups$`:                                 "no pod runs",
+		`NICs\[\d+\]\.DriverVersion$`:                "modules of the kernel's own tree state no version; those of Onload do",
+		`NICs\[\d+\]\.FirmwareVersion$`:              "the NICs have no RDMA device",
 		`VFIO\.NoIOMMU$`:                             "the module vfio is not loaded",
 		`Kubelet\.(Flags|DropInFolder|DropIns)$`:     "no process of a kubelet runs",
 		`^\.Software\.`:                              "read by ReadInstallation alone",
