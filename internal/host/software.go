@@ -223,6 +223,12 @@ func KubeletUnits() []string {
 	return []string{"kubelet.service", "k3s.service", "k3s-agent.service", "rke2-server.service", "rke2-agent.service"}
 }
 
+// RuntimeUnits are the services of the container runtimes of packages that run pods in the field.
+func RuntimeUnits() []string { return []string{"crio.service", "containerd.service"} }
+
+// UnitsOfPods are the services with which the first pod of a host may start. systemd passes over the names of units that a host does not have.
+func UnitsOfPods() []string { return append(KubeletUnits(), RuntimeUnits()...) }
+
 // kubeletUnit is the first of these that runs, else the first that is installed.
 func (r *reader) kubeletUnit() Fact[string] {
 	for _, name := range KubeletUnits() {

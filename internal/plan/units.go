@@ -8,17 +8,17 @@ import (
 	"strings"
 
 	"github.com/coreos/go-systemd/v22/unit"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
 
 // kubeletUnit is the service that no node runs pods without.
 const kubeletUnit = "kubelet.service"
 
-// containerRuntimeUnits are the services of the container runtimes that run pods in the field. systemd passes over the
-// names of units that a host does not have.
-func containerRuntimeUnits() []string { return []string{"crio.service", "containerd.service"} }
-
-// beforePods are the units before which a host has to be ready: the first pod starts with them.
-func beforePods() []string { return append([]string{kubeletUnit}, containerRuntimeUnits()...) }
+// beforePods are the units before which a host has to be ready: the first pod starts with them. systemd passes over the names of units that a
+// host does not have. Those of other distributions are added where a plan is written for an ordinary host, and are in no plan: they would
+// change its hash.
+func beforePods() []string { return append([]string{kubeletUnit}, host.RuntimeUnits()...) }
 
 // addFile and addUnit put something on the host; planHost sorts both lists.
 func (p *planner) addFile(f File) { p.plan.Files = append(p.plan.Files, f) }

@@ -23,7 +23,7 @@ func TestOrderOfTheStart(t *testing.T) {
 			before = append(before, strings.Fields(units)...)
 		}
 	}
-	for _, unit := range append(host.KubeletUnits(), "containerd.service", "crio.service", "tuned.service") {
+	for _, unit := range append(host.UnitsOfPods(), "tuned.service") {
 		if !slices.Contains(before, unit) {
 			t.Errorf("the guard does not start before %s, but before %q", unit, before)
 		}

@@ -53,7 +53,7 @@ func TestAffinity(t *testing.T) {
 				cpus := planned.CPUs.Housekeeping.String()
 				want = []operation.Operation{
 					operation.PutUnit(affinityUnit, "[Unit]\nDescription=Keep programs outside of pods on their CPUs\nAfter=systemd-modules-load.service\n"+
-						"Before="+beforePods+"\n\n[Service]\nType=oneshot\nRemainAfterExit=true\n"+
+						"Before="+beforePods()+"\n\n[Service]\nType=oneshot\nRemainAfterExit=true\n"+
 						"ExecStart=/usr/bin/systemctl set-property --runtime system.slice AllowedCPUs="+cpus+"\n"+
 						"ExecStart=/usr/bin/systemctl set-property --runtime user.slice AllowedCPUs="+cpus+"\n"+
 						"ExecStart=/usr/bin/systemctl set-property --runtime init.scope AllowedCPUs="+cpus+"\n"+

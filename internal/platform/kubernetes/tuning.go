@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/tunedprofile"
 )
@@ -30,10 +31,12 @@ const (
 	limitUnit       = "lowlatency-latency-limit.service"
 	prioritiesFile  = "/usr/local/bin/lowlatency-thread-priorities"
 	prioritiesUnit  = "lowlatency-thread-priorities.service"
-	beforePods      = "kubelet.service crio.service containerd.service"
 	intelVendor     = "Intel"
 	frequencyFolder = "/sys/devices/system/cpu/"
 )
+
+// beforePods are the units before which a host has to be ready, of every distribution: a host may get its kubelet later.
+func beforePods() string { return strings.Join(host.UnitsOfPods(), " ") }
 
 // writeTuning sets what is set on the running system: by TuneD where the host has it, else by the kernel's own files.
 func (w *writer) writeTuning() error {
@@ -50,7 +53,7 @@ func (w *writer) writeTuning() error {
 	w.add(
 		operation.PutTuneDProfileIn(folder, "lowlatency-"+w.plan.Profile, text),
 		// The settings are to be in force when the first pod starts.
-		operation.PutDropIn(tunedService, dropIn, "[Unit]\nBefore="+beforePods+"\n"),
+		operation.PutDropIn(tunedService, dropIn, "[Unit]\nBefore="+beforePods()+"\n"),
 	)
 	// TuneD sets them with a module of Python that Debian does not have, and leaves them out without it.
 	w.writeThreadPriorities()
@@ -148,7 +151,7 @@ func (w *writer) writeFrequency() {
 
 // oneshot is a unit that runs commands at boot before pods start, and now.
 func (w *writer) oneshot(name, description string, commands ...string) {
-	w.add(operation.PutUnit(name, "[Unit]\nDescription="+description+"\nAfter=systemd-modules-load.service\nBefore="+beforePods+
+	w.add(operation.PutUnit(name, "[Unit]\nDescription="+description+"\nAfter=systemd-modules-load.service\nBefore="+beforePods()+
 		"\n\n[Service]\nType=oneshot\nRemainAfterExit=true\nExecStart="+strings.Join(commands, "\nExecStart=")+
 		"\n\n[Install]\nWantedBy=multi-user.target\n", operation.Enabled),
 		operation.SetService(name, operation.Started))
@@ -167,7 +170,7 @@ func (w *writer) writeLatencyLimit() {
 	w.add(
 		operation.PutFile(limitScript, 0o755, latencyLimitScript),
 		operation.PutUnit(limitUnit, fmt.Sprintf("[Unit]\nDescription=Keep idle states shallow\nBefore=%s\n\n[Service]\nExecStart=%s %d\nRestart=always\n\n"+
-			"[Install]\nWantedBy=multi-user.target\n", beforePods, limitScript, state), operation.Enabled),
+			"[Install]\nWantedBy=multi-user.target\n", beforePods(), limitScript, state), operation.Enabled),
 		operation.SetService(limitUnit, operation.Started),
 	)
 }

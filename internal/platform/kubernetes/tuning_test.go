@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
@@ -89,5 +91,30 @@ func TestEachSettingIsHeldOrLeft(t *testing.T) {
 				t.Errorf("%s: %s is held with %q and planned with %s", name, setting.Name, values, setting.Value)
 			}
 		}
+	}
+}
+
+// TestTuningBeforePods: what sets the running system comes before the kubelet of each distribution, by TuneD or by units of ours.
+func TestTuningBeforePods(t *testing.T) {
+	for name, facts := range map[string]*host.Facts{"without TuneD": kubeadm(), "with TuneD": rocky(), "K3s": k3s()} {
+		t.Run(name, func(t *testing.T) {
+			w := &writer{plan: goldenPlan(t), facts: facts}
+			w.plan.Power.IdleStates = v1alpha1.IdleShallowByQoS
+			if err := w.writeTuning(); err != nil {
+				t.Fatal(err)
+			}
+			ordered := 0
+			for _, o := range w.Operations {
+				if strings.Contains(o.Content, "\nBefore=") {
+					ordered++
+				}
+				if missing := notAfter(o.Content); len(missing) > 0 {
+					t.Errorf("%s is not before %q:\n%s", o.Name, missing, o.Content)
+				}
+			}
+			if ordered == 0 {
+				t.Error("nothing is ordered before pods")
+			}
+		})
 	}
 }

@@ -155,12 +155,13 @@ func (w *writer) writeUnit(unit plan.Unit) {
 	}
 }
 
-// startedAtBoot has the boot start what a kubelet would require, on a host that has none: nobody else would. The order before a kubelet stays, for
-// one that comes later.
+// startedAtBoot has the boot start what a kubelet would require, on a host that has none: nobody else would. It stays ordered before a
+// kubelet, for one that comes later, which may be that of any distribution: plans name that of packages alone.
 func (w *writer) startedAtBoot(unit string) string {
 	if !w.facts.Software.NoKubelet.Value {
 		return unit
 	}
+	unit = strings.ReplaceAll(unit, "\nBefore="+kubeletService, "\nBefore="+strings.Join(host.KubeletUnits(), " "))
 	return strings.ReplaceAll(unit, "RequiredBy="+kubeletService, "WantedBy=multi-user.target")
 }
 

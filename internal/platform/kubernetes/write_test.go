@@ -386,6 +386,16 @@ func TestHostWithoutKubelet(t *testing.T) {
 	}
 }
 
+// notAfter are the services of kubelets that may start before a unit or drop-in which is to come before one of them.
+func notAfter(content string) []string {
+	_, before, found := strings.Cut(content, "\nBefore=")
+	before, _, _ = strings.Cut(before, "\n")
+	if !found || !slices.Contains(strings.Fields(before), kubeletService) {
+		return nil
+	}
+	return slices.DeleteFunc(host.KubeletUnits(), func(unit string) bool { return slices.Contains(strings.Fields(before), unit) })
+}
+
 // expectNothingOfKubelet: nothing is a kubelet's, and nothing waits for one. In the lab, no hugepages were reserved, because units waited for a
 // kubelet to require them.
 func expectNothingOfKubelet(t *testing.T, operations []operation.Operation) {
@@ -395,6 +405,9 @@ func expectNothingOfKubelet(t *testing.T, operations []operation.Operation) {
 		o := &operations[i]
 		if isKubelets(o) {
 			t.Errorf("%s %s%s is the kubelet's", o.Kind, o.Name, o.Path)
+		}
+		if missing := notAfter(o.Content); len(missing) > 0 {
+			t.Errorf("%s is ordered before %s and not before %q:\n%s", o.Name, kubeletService, missing, o.Content)
 		}
 		if strings.Contains(o.Content, "RequiredBy="+kubeletService) {
 			t.Errorf("%s is started by nobody:\n%s", o.Name, o.Content)
