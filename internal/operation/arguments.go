@@ -14,8 +14,9 @@ import (
 // it, and does not hand it to init (kernel/params.c and init/main.c, unknown_bootoption).
 const MarkerParameter = "lowlatency.boot"
 
-// panicArgument has the kernel reboot half a minute after a panic, so that whoever looks at the console can read it.
-const panicArgument = "panic=30"
+// panicArgument has the kernel reboot after a panic, so late that whoever looks at the console can read it. The kubelet sets the same number of
+// seconds itself, and with protectKernelDefaults does not start with any other (setupKernelTunables in pkg/kubelet/cm of Kubernetes).
+const panicArgument = "panic=10"
 
 // markerBytes is how much of the digest is in the marker.
 const markerBytes = 6

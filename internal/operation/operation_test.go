@@ -135,7 +135,7 @@ func TestHash(t *testing.T) {
 
 func TestKernelArgumentsHaveTheWayBack(t *testing.T) {
 	got := AddKernelArguments("nohz=on").Arguments
-	want := []string{"nohz=on", "panic=30", Marker([]string{"nohz=on", "panic=30"})}
+	want := []string{"nohz=on", "panic=10", Marker([]string{"nohz=on", "panic=10"})}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)
 	}

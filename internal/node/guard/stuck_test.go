@@ -52,7 +52,7 @@ func TestATrialThatWouldStayIsRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "/boot/grub is on btrfs, to which GRUB cannot write") || !strings.Contains(err.Error(), "spec.rollout.bootFallback") {
 		t.Errorf("Apply() = %v", err)
 	}
-	if err == nil || !strings.Contains(err.Error(), "(the arguments are: nohz=on isolcpus=2-7 panic=30 lowlatency.boot=") {
+	if err == nil || !strings.Contains(err.Error(), "(the arguments are: nohz=on isolcpus=2-7 panic=10 lowlatency.boot=") {
 		t.Errorf("Apply() = %v, and nobody is told which arguments", err)
 	}
 	if diff := cmp.Diff(before, w.manifest()); diff != "" {

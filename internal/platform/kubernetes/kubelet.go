@@ -275,6 +275,9 @@ func (w *writer) checkMerged(others configurations, content []byte) error {
 		w.report(v1alpha1.SeverityCritical, ruleKubeletMerged, theKubelet, "Remove from the kubelet's other files what contradicts the profile.",
 			"its files and the planned one together are refused: %s", err)
 	}
+	if err := w.checkProtected(merged); err != nil {
+		return err
+	}
 	return w.checkOverridden(content, merged)
 }
 

@@ -325,6 +325,49 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestProtectedKernel: a kubelet with protectKernelDefaults does not start where the plan sets what it wants to find otherwise. Our own argument for the
+// way back is what it wants to find.
+func TestProtectedKernel(t *testing.T) {
+	argument := func(text string) func(*plan.NodePlan) {
+		return func(p *plan.NodePlan) { p.KernelArguments = append(p.KernelArguments, plan.Argument{Text: text}) }
+	}
+	setting := func(name, value string) func(*plan.NodePlan) {
+		return func(p *plan.NodePlan) { p.Sysctls = append(p.Sysctls, plan.Setting{Name: name, Value: value}) }
+	}
+	nothing := func(*plan.NodePlan) {}
+	for name, tc := range map[string]struct {
+		file   string
+		change func(*plan.NodePlan)
+		says   string
+	}{
+		"nothing of the kind":             {"protectKernelDefaults: true\n", nothing, ""},
+		"the same":                        {"protectKernelDefaults: true\n", setting("vm.overcommit_memory", "1"), ""},
+		"another value of the user":       {"protectKernelDefaults: true\n", setting("vm.overcommit_memory", "2"), "the plan has vm.overcommit_memory=2, and a kubelet with protectKernelDefaults starts with vm.overcommit_memory=1 only"},
+		"one that it does not look at":    {"protectKernelDefaults: true\n", setting("net.ipv4.tcp_fastopen", "3"), ""},
+		"an argument of the user":         {"protectKernelDefaults: true\n", argument("panic=30"), "the plan has panic=30, and a kubelet with protectKernelDefaults starts with panic=10 only"},
+		"a kubelet that sets them itself": {"", setting("vm.overcommit_memory", "2"), ""},
+		"one that was told to":            {"protectKernelDefaults: false\n", argument("panic=30"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			facts, p := kubeadm(), goldenPlan(t)
+			facts.Kubelet.File.Value += tc.file
+			tc.change(p)
+			written, err := Write(p, facts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			told, isRefused := toldBy(written)
+			if isRefused != (tc.says != "") || !strings.Contains(told, tc.says) {
+				t.Errorf("refused: %t, findings:\n%s", isRefused, told)
+			}
+		})
+	}
+	own := operation.AddKernelArguments("nohz=on").Arguments
+	if !slices.Contains(own, panicParameter+protectedParameters()[kernelPanic]) {
+		t.Errorf("our own arguments %q keep such a kubelet from starting", own)
+	}
+}
+
 // TestFindings say what a host cannot have, and do not keep it from the rest.
 func TestFindings(t *testing.T) {
 	cases := map[string]struct {

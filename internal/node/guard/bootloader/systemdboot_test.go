@@ -97,7 +97,7 @@ func TestPermanentOfSystemdBoot(t *testing.T) {
 	h[systemdboot.Entries+"/a-rescue.conf"] = h[older]
 	h[sdTrial] = h[newest]
 	// Somebody's own, with the words of ours.
-	h[older] = strings.Replace(h[older], "quiet", "quiet panic=30", 1)
+	h[older] = strings.Replace(h[older], "quiet", "quiet panic=10", 1)
 	before := maps.Clone(h)
 	loader := findLoader(t, h)
 	generate := func(change Arguments) tree {
@@ -291,7 +291,7 @@ func FuzzCompareVersions(f *testing.F) {
 func FuzzOptions(f *testing.F) {
 	f.Add(systemdboot.Files(sdLine)[newest])
 	f.Add("options a\n  options\tb  c \nlinux /x")
-	f.Add("options  \noptions panic=30 a panic=30") //nolint:dupword // The key is given twice.
+	f.Add("options  \noptions panic=10 a panic=10") //nolint:dupword // The key is given twice.
 	f.Fuzz(func(t *testing.T, text string) {
 		change := Arguments{Add: planned()}
 		changed, err := change.changeOptions(text, asTheyAre)
