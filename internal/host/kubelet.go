@@ -278,12 +278,12 @@ func (r *reader) findKubelet() int {
 	return 0
 }
 
-// keptFlags are the names of the flags of a kubelet that are kept: where its configuration is, and those that stand for
+// keptFlags are the names of the flags of a kubelet that are kept: where its configuration and its state are, and those that stand for
 // fields which plans set.
 func keptFlags() []string {
 	return []string{
 		"config", "config-dir", "cpu-manager-policy", "cpu-manager-policy-options", "cpu-manager-reconcile-period", "eviction-hard",
-		"kube-reserved", "memory-manager-policy", "reserved-cpus", "reserved-memory", "system-reserved", "topology-manager-policy",
+		"kube-reserved", "memory-manager-policy", "reserved-cpus", "reserved-memory", "root-dir", "system-reserved", "topology-manager-policy",
 		"topology-manager-policy-options", "topology-manager-scope",
 	}
 }

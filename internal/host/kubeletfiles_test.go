@@ -38,7 +38,7 @@ func kubeadmHost() map[string]string {
 	return map[string]string{
 		"/etc/os-release": "ID=debian\nHOME_URL=x\n", "/boot/grub/grub.cfg": "secret", "/usr/sbin/tuned": "x", "/etc/tuned/profiles/a/tuned.conf": "",
 		"/proc/1/comm": "systemd\n", "/proc/77/comm": "kubelet\n",
-		"/proc/77/cmdline": "/usr/bin/kubelet\x00--node-ip=10.1.2.3\x00--config\x00/var/lib/kubelet/config.yaml\x00--config-dir=/var/lib/kubelet/kubelet.conf.d\x00--kube-reserved=cpu=1\x00",
+		"/proc/77/cmdline": "/usr/bin/kubelet\x00--node-ip=10.1.2.3\x00--config\x00/var/lib/kubelet/config.yaml\x00--config-dir=/var/lib/kubelet/kubelet.conf.d\x00--root-dir\x00/data/kubelet\x00--kube-reserved=cpu=1\x00",
 
 		"/var/lib/kubelet/config.yaml":                     configurationHead + "maxPods: 10\nevictionHard: {memory.available: 100Mi, pid.available: 5%}\n",
 		"/var/lib/kubelet/kubelet.conf.d/20-more/a.conf":   configurationHead + "maxPods: 30\nevictionHard: {pid.available: null}\n",
@@ -114,7 +114,7 @@ func TestInstallation(t *testing.T) {
 		if facts.Kubelet.Config.Value != merged {
 			t.Errorf("%s: the kubelet has %+v, want %s", root, facts.Kubelet.Config, merged)
 		}
-		flags := []string{"--config=/var/lib/kubelet/config.yaml", "--config-dir=/var/lib/kubelet/kubelet.conf.d", "--kube-reserved=cpu=1"}
+		flags := []string{"--config=/var/lib/kubelet/config.yaml", "--config-dir=/var/lib/kubelet/kubelet.conf.d", "--root-dir=/data/kubelet", "--kube-reserved=cpu=1"}
 		if diff := cmp.Diff(flags, facts.Kubelet.Flags.Value); diff != "" {
 			t.Errorf("%s: flags (-want +got):\n%s", root, diff)
 		}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -135,6 +136,16 @@ func holds(found, wanted any) bool {
 		}
 	}
 	return true
+}
+
+// Root is where a kubelet keeps its state unless it was told otherwise, also that of K3s and RKE2 with a data-dir of its own. Files of its state are
+// removed there, and nowhere else.
+const Root = "/var/lib/kubelet"
+
+// IsElsewhere reports whether a flag, --name=value, has the kubelet keep its state in another folder.
+func IsElsewhere(flag string) bool {
+	root, found := strings.CutPrefix(flag, "--root-dir=")
+	return found && path.Clean(root) != Root
 }
 
 // NeedsFile reports whether the kubelet that merges a drop-in has a file below it. That of K3s and RKE2 has only its folder.

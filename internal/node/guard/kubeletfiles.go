@@ -100,7 +100,10 @@ func (g *Guard) kubeletFile(process int) (string, error) {
 		switch name, value, _ := strings.Cut(strings.TrimPrefix(flag, "--"), "="); name {
 		case "config":
 			file = value
-		case "config-dir":
+		case "config-dir", "root-dir":
+			if kubeletfiles.IsElsewhere(flag) {
+				return "", fmt.Errorf("the kubelet is started with %s, and what it remembers there is removed in %s only: start it without the flag", flag, kubeletfiles.Root)
+			}
 		default:
 			return "", fmt.Errorf("the kubelet is started with %s, which the operations do not have in mind", flag)
 		}

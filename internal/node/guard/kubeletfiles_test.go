@@ -67,6 +67,8 @@ func TestFilesOfTheKubelet(t *testing.T) {
 			line: standard, ours: reserving, files: map[string]hostfile.State{kubeletFolder + "/10-site.conf": {Type: hostfile.Other}}, says: "is not known",
 		},
 		"a flag that says it, too": {line: standard + "--kube-reserved\x00memory=1Gi\x00", ours: reserving, says: "started with --kube-reserved=memory=1Gi"},
+		"its state elsewhere":      {line: standard + "--root-dir\x00/data/kubelet\x00", ours: reserving, says: "started with --root-dir=/data/kubelet, and what it remembers there"},
+		"its state where it is":    {line: standard + "--root-dir=/var/lib/kubelet/\x00", ours: reserving},
 		"a flag of another thing":  {line: standard + "--node-ip=10.0.0.1\x00", ours: reserving},
 		"a kubelet without a file": {line: "kubelet\x00", ours: reserving, files: configured("/var/lib/kubelet/config.yaml", "a: [")},
 		"one that does not run":    {ours: reserving, files: configured("/var/lib/kubelet/config.yaml", "a: ["), says: "is not a KubeletConfiguration"},

@@ -242,7 +242,13 @@ func (w *writer) checkFlags() {
 	}
 	for _, flag := range flags {
 		name, _, _ := strings.Cut(strings.TrimPrefix(flag, "--"), "=")
-		if name == "config" || name == "config-dir" {
+		switch {
+		case kubeletfiles.IsElsewhere(flag):
+			w.report(v1alpha1.SeverityCritical, ruleKubeletFlags, theKubelet,
+				"Start it without the flag, and mount the folder at "+kubeletfiles.Root+" (mount --bind) where it is to stay on its disk.",
+				"it is started with %s, and what it remembers there, such as cpu_manager_state, is removed in %s only", flag, kubeletfiles.Root)
+			continue
+		case slices.Contains([]string{"config", "config-dir", "root-dir"}, name):
 			continue
 		}
 		w.report(v1alpha1.SeverityCritical, ruleKubeletFlags, theKubelet,

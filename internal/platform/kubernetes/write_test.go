@@ -103,6 +103,8 @@ func TestRancher(t *testing.T) {
 		rancherFile("10-cli-config.conf", "podPidsLimit: 7\nsystemReserved: {memory: 2Gi}\n"),
 		rancherFile("20-cli-config-dir/99-last.conf", "podPidsLimit: 9\ncpuManagerPolicy: none\n"),
 	}
+	usual := rke2()
+	usual.Kubelet.Flags.Value = append(usual.Kubelet.Flags.Value, "--root-dir=/var/lib/kubelet")
 	flagged := rke2()
 	flagged.Kubelet.Flags.Value = append(flagged.Kubelet.Flags.Value, "--kube-reserved=memory=1Gi")
 	hidden := rke2()
@@ -118,6 +120,7 @@ func TestRancher(t *testing.T) {
 		"a file behind ours":      {rke2(rancherFile("99-site.conf", "cpuManagerPolicy: none\n")), nil, "sets cpuManagerPolicy otherwise", ""},
 		"a flag of kubelet-arg":   {flagged, nil, "--kube-reserved=memory=1Gi, which has more weight", ""},
 		"a folder that is hidden": {hidden, nil, "a hidden folder (outside of the mounts) cannot be read", "was not checked"},
+		"its usual root":          {usual, map[string]any{"cpuManagerPolicy": "static"}, "", ""},
 		"flags that are hidden":   {k3s(), map[string]any{"cpuManagerPolicy": "static"}, "", "cannot be seen"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -292,6 +295,11 @@ func TestRefusals(t *testing.T) {
 			func(f *host.Facts, _ *plan.NodePlan) {
 				f.Kubelet.Flags = host.Known([]string{"--kube-reserved=memory=1Gi"}, "")
 			}, "--kube-reserved=memory=1Gi, which has more weight",
+		},
+		"a state elsewhere": {
+			func(f *host.Facts, _ *plan.NodePlan) {
+				f.Kubelet.Flags = host.Known([]string{"--root-dir=/data/kubelet"}, "")
+			}, "--root-dir=/data/kubelet, and what it remembers there, such as cpu_manager_state, is removed in /var/lib/kubelet only",
 		},
 		"a file behind ours": {
 			func(f *host.Facts, _ *plan.NodePlan) {
