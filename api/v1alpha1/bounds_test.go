@@ -262,6 +262,9 @@ func testBounds() []bound {
 	}
 	rate := func(field string) string { return measured("network.rates[]." + field) }
 	side := func(field string) string { return measured("network.comparison.sides[]." + field) }
+	smis := func(field string) string {
+		return measured("managementInterrupts."+field) + " lln: spec.qualification.managementInterrupts." + field + " lt:"
+	}
 	isolation := func(field string) string {
 		return measured("isolation."+field) + " " + side("isolation."+field)
 	}
@@ -286,11 +289,11 @@ func testBounds() []bound {
 		{v1alpha1.MaxPercentiles, "maxItems", "lt: spec.budget.percentiles spec.budget.ratios spec.loadSearch.percentiles " + measured("percentiles") + " " + figures("percentiles") + " " + figures("intervals")},
 		{v1alpha1.MaxTestReasonLength, "maxLength", "lt: status.results[].reason " + measured("network.load.failReason")},
 		{v1alpha1.MaxTestMessageLength, "maxLength", "lt: status.results[].message"},
-		{v1alpha1.MaxCPUNumber, "maximum", measured("worstCPU") + " " + isolation("runQueue.cpu") + " " + isolation("idleStates.cpu")},
-		{v1alpha1.MaxUnknownReasonLength, "maxLength", isolation("runQueue.unknownReason") + " " + isolation("idleStates.unknownReason")},
+		{v1alpha1.MaxCPUNumber, "maximum", measured("worstCPU") + " " + isolation("runQueue.cpu") + " " + isolation("idleStates.cpu") + " " + smis("cpu")},
+		{v1alpha1.MaxUnknownReasonLength, "maxLength", isolation("runQueue.unknownReason") + " " + isolation("idleStates.unknownReason") + " " + smis("unknownReason")},
 		{v1alpha1.MaxIdleStateLength, "maxLength", isolation("idleStates.name")},
 		{v1alpha1.MaxGeneration, "maximum", isolation("runQueue.waitedNanoseconds") + " " + isolation("runQueue.countedNanoseconds") + " " +
-			isolation("idleStates.entries") + " " + isolation("idleStates.latencyMicroseconds") + " " + isolation("idleStates.countedNanoseconds")},
+			isolation("idleStates.entries") + " " + isolation("idleStates.latencyMicroseconds") + " " + isolation("idleStates.countedNanoseconds") + " " + smis("count")},
 		{v1alpha1.MaxTestCauses, "maxItems", measured("causes") + " " + side("causes")},
 		{v1alpha1.MaxTestCauseLength, "maxLength", measured("causes[]") + " " + side("causes[]")},
 		{v1alpha1.MaxHistogramLength, "maxLength", measured("histogram") + " " + side("histogram")},

@@ -27,6 +27,33 @@ const (
 	StateUnknown CountedState = "Unknown"
 )
 
+// LatencyManagementInterrupts is how often the firmware took a measured CPU away from the kernel (system management interrupt, SMI): by the perf event
+// msr/smi/ of the kernel (arch/x86/events/msr.c) or by MSR 0x34, MSR_SMI_COUNT, of processors of Intel. Repetitions add up. Of several CPUs it is the
+// one with the most, since such an interrupt stops them all.
+type LatencyManagementInterrupts struct {
+	// state is Counted or Unknown. What one CPU did not tell in one repetition makes it Unknown, unless another one has counted some: these are then
+	// the least that there were. A virtual machine that counted none does not know.
+	// +required
+	State CountedState `json:"state"`
+
+	// unknownReason says why the state is Unknown.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	UnknownReason string `json:"unknownReason,omitempty"`
+
+	// cpu is the CPU that was interrupted most often. When omitted, none was, or nobody knows.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
+	// +optional
+	CPU *int32 `json:"cpu,omitempty"`
+
+	// count is how often it was. When omitted, nobody knows.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +optional
+	Count *int64 `json:"count,omitempty"`
+}
+
 // LatencyRunQueue is for how long threads waited in the run queue of a CPU, by /proc/schedstat.
 type LatencyRunQueue struct {
 	// state is Counted or Unknown.

@@ -306,6 +306,11 @@ type LatencyMeasurement struct {
 	// +optional
 	Isolation *LatencyIsolation `json:"isolation,omitempty"`
 
+	// managementInterrupts is how often the firmware interrupted the measured CPUs. When omitted, another kind was measured, or by a version of the operator
+	// that did not count them.
+	// +optional
+	ManagementInterrupts *LatencyManagementInterrupts `json:"managementInterrupts,omitempty"`
+
 	// histogram is the HDR histogram of the lengths of all interruptions in nanoseconds, or of the latencies of messages of the
 	// first size or rate, or of the best rate that a search found, in the compressed V2 encoding and base64. It is absent where it would be too large,
 	// and where there is one for each side of a comparison.

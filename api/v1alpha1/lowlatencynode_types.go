@@ -135,6 +135,11 @@ type NodeQualification struct {
 	// fingerprint is how the node was then.
 	// +required
 	Fingerprint LatencyFingerprint `json:"fingerprint"`
+
+	// managementInterrupts is how often the firmware interrupted the measured CPUs, in the newest of the measurements that the node has passed which
+	// asked: that of a test of kind Jitter, which may be another than test. The agent judges it: check firmware.smi. When omitted, none asked.
+	// +optional
+	ManagementInterrupts *LatencyManagementInterrupts `json:"managementInterrupts,omitempty"`
 }
 
 // PlannedPool is a BypassNICPool as a plan was made with it.

@@ -49,7 +49,7 @@ they are left out where the profile names none, before the first pass, and by th
 was then: ` + "`firmware.fingerprint` says as a finding what the reason `QualificationStale` of `Ready` says, and after the next pass it\n" +
 	"passes again. With `failOn: High` it decides `DeJittered` as well: a node that boots another kernel is then not de-jittered until it was\n" +
 	"measured again. `firmware.smi` is left out, with the reason, where nobody counted system management interrupts during the run: the agent\n" +
-	"has no right to." + `
+	"never does, and the pod of a LatencyTest [only where it may](jitter.md#system-management-interrupts)." + `
 
 What is configured and what happens are different checks, because the difference is the interesting case:
 ` + "`cpu.nohz-full` reads a setting, `cpu.tick` counts interrupts. A rule follows the plan: a profile that keeps the\n" +

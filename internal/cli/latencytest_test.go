@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -773,6 +774,36 @@ func TestComparisonOfFlags(t *testing.T) {
 	} {
 		if got := run(t, "", append([]string{"test", "run", "pods", "--nodes=n1", "--dry-run"}, args...)...); got.code != ExitUsage || got.err == "" {
 			t.Errorf("%s: exit code %d, %s", name, got.code, got.err)
+		}
+	}
+}
+
+// TestManagementInterruptsAreReported in every form, and never as none where nobody knows.
+func TestManagementInterruptsAreReported(t *testing.T) {
+	for words, counted := range map[string]*v1alpha1.LatencyManagementInterrupts{
+		"over the measurement, no system management interrupt":                     {State: v1alpha1.StateCounted, Count: new(int64(0))},
+		"over the measurement, system management interrupts of CPU 2: 3":           {State: v1alpha1.StateCounted, CPU: new(int32(2)), Count: new(int64(3))},
+		"over the measurement, system management interrupts unknown (CAP_PERFMON)": {State: v1alpha1.StateUnknown, UnknownReason: "CAP_PERFMON"},
+	} {
+		test := pingPongTest(t)
+		measured := test.Status.Results[0].Measured
+		measured.ManagementInterrupts, measured.Network = counted, nil
+		file := saved(t, test)
+		for form, want := range map[string]string{"text": "n1: " + words, "html": "<p>" + words + "</p>"} {
+			if got := run(t, "", "test", "report", "-f", file, "-o", form).out; !strings.Contains(strings.Join(strings.Fields(got), " "), want) {
+				t.Errorf("%s lacks %q:\n%s", form, want, got)
+			}
+		}
+		rows, err := csv.NewReader(strings.NewReader(run(t, "", "test", "report", "-f", file, "-o", "csv").out)).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "unknown"
+		if counted.Count != nil {
+			want = strconv.FormatInt(*counted.Count, 10)
+		}
+		if got := rows[1][slices.Index(rows[0], "management_interrupts")]; got != want {
+			t.Errorf("%s: csv has %q", words, got)
 		}
 	}
 }

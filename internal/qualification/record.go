@@ -55,7 +55,9 @@ type Record struct {
 	CountedInterrupts v1alpha1.CountedInterrupts `json:"countedInterrupts,omitempty"`
 	// Isolation is what the scheduler and the idle governor counted; nil when they were not asked.
 	Isolation *v1alpha1.LatencyIsolation `json:"isolation,omitempty"`
-	Histogram string                     `json:"histogram,omitempty"`
+	// ManagementInterrupts is how often the firmware interrupted the measured CPUs; nil when it was not asked.
+	ManagementInterrupts *v1alpha1.LatencyManagementInterrupts `json:"managementInterrupts,omitempty"`
+	Histogram            string                                `json:"histogram,omitempty"`
 	// Network is what was measured over the network; nil for kind Jitter.
 	Network *NetworkRecord `json:"network,omitempty"`
 }
@@ -185,7 +187,7 @@ func (r *Record) checkWords() error {
 	if !slices.Contains([]v1alpha1.CountedInterrupts{"", v1alpha1.CountedInterruptsAll, v1alpha1.CountedInterruptsDevices, v1alpha1.CountedInterruptsNone}, r.CountedInterrupts) {
 		return errors.New("the record has counted interrupts that are not known")
 	}
-	if err := checkIsolation(r.Isolation); err != nil {
+	if err := errors.Join(checkIsolation(r.Isolation), checkManagementInterrupts(r.ManagementInterrupts)); err != nil {
 		return err
 	}
 	if len(r.Histogram) > v1alpha1.MaxHistogramLength || !base64Text().MatchString(r.Histogram) {

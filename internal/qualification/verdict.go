@@ -76,7 +76,7 @@ func judgeJitter(measured *v1alpha1.LatencyMeasurement, budget *v1alpha1.Latency
 	for _, one := range exceeded {
 		sentences = append(sentences, one.Message)
 	}
-	exceeded[0].Message = strings.Join(sentences, "; ") + blame(measured) + isolationBlame(measured.Isolation)
+	exceeded[0].Message = strings.Join(sentences, "; ") + blame(measured) + managementBlame(measured.ManagementInterrupts) + isolationBlame(measured.Isolation)
 	return exceeded[0]
 }
 

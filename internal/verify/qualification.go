@@ -32,7 +32,7 @@ func qualificationChecks() []Check {
 			ID: checkManagementInterrupts, Severity: v1alpha1.SeverityCritical, Impact: ImpactWork, Conditions: deJittered, Qualification: true,
 			Title:  "The firmware interrupted no CPU during the qualification run",
 			Why:    "A system management interrupt stops all CPUs of the machine for tens to hundreds of microseconds, and the kernel does not see it.",
-			Reads:  []string{"perf event msr/smi/ of the qualification run (Intel; no other source leaves isolated CPUs alone)"},
+			Reads:  []string{"perf event msr/smi/, else MSR 0x34, of the measured CPUs in the qualification run (Intel)"},
 			Fix:    "Look for patrol scrub, USB legacy emulation, power capping and error reporting in the firmware's options; ask the vendor for its low-latency guide.",
 			Reboot: v1alpha1.RebootRequired,
 			Source: "kernel: arch/x86/events/msr.c (PERF_MSR_SMI); Documentation/trace/hwlat_detector.rst",

@@ -101,7 +101,7 @@ func worst(one *jitter.CPUResult, palette Palette, columns int) string {
 		title = "/proc/interrupts is hidden here: interrupts of devices were counted, and those of the kernel's timer and between CPUs were not\n" + title
 	}
 	if one.CountedNanoseconds > 0 {
-		title = "CPU " + strconv.Itoa(one.CPU) + ", what the kernel counted, per second: " + jitter.CountedWords(one) + "\n" + isolationOf(one) + title
+		title = "CPU " + strconv.Itoa(one.CPU) + ", what the kernel counted, per second: " + jitter.CountedWords(one) + "\n" + isolationOf(one) + managementOf(one) + title
 	}
 	if len(one.Worst) == 0 {
 		return title + ": none\n"
@@ -122,6 +122,15 @@ func isolationOf(one *jitter.CPUResult) string {
 	}
 	return "CPU " + strconv.Itoa(one.CPU) + ", run queue and idle states: " +
 		strings.Join(qualification.IsolationWords(qualification.IsolationOf([]counted.Isolation{*one.Isolation})), ", ") + "\n"
+}
+
+// managementOf is a line about system management interrupts; "" when they were not asked.
+func managementOf(one *jitter.CPUResult) string {
+	if one.ManagementInterrupts == nil {
+		return ""
+	}
+	found := qualification.ManagementInterruptsOf(map[int][]counted.ManagementInterrupts{one.CPU: {*one.ManagementInterrupts}})
+	return "CPU " + strconv.Itoa(one.CPU) + ", firmware: " + qualification.ManagementInterruptWords(found) + "\n"
 }
 
 // causes names the counters that moved, at most five.

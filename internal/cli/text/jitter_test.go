@@ -96,6 +96,23 @@ CPU          PER SECOND  STOLEN (ppm)  MEDIAN  P99  MAXIMUM  COUNTED BY THE KERN
 	}
 }
 
+func TestManagementInterruptsOfJitter(t *testing.T) {
+	for name, tc := range map[string]struct {
+		counted *counted.ManagementInterrupts
+		want    string
+	}{
+		"not asked": {nil, ""},
+		"none":      {&counted.ManagementInterrupts{}, "CPU 4, firmware: no system management interrupt\n"},
+		"some":      {&counted.ManagementInterrupts{Count: 3}, "CPU 4, firmware: system management interrupts of CPU 4: 3\n"},
+		"unknown":   {&counted.ManagementInterrupts{Unknown: "no rights"}, "CPU 4, firmware: system management interrupts unknown (no rights)\n"},
+	} {
+		one := jitter.CPUResult{CPU: 4, CountedNanoseconds: 1e9, ManagementInterrupts: tc.counted}
+		if got := managementOf(&one); got != tc.want || !strings.Contains(worst(&one, NewPalette(false), 120), tc.want) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
 func TestIsolationOfJitter(t *testing.T) {
 	one := jitter.CPUResult{CPU: 4, CountedNanoseconds: 1e9, Isolation: &counted.Isolation{CPU: 4, Nanoseconds: 1e9, RunQueueUnknown: "/proc/schedstat: no such file"}}
 	const line = "CPU 4, run queue and idle states: run queue unknown (/proc/schedstat: no such file), no idle state was entered\n"

@@ -29,7 +29,7 @@ func LatencyCSV(w io.Writer, tests []view.LatencyTest) error {
 	}
 	header := slices.Concat(
 		[]string{"namespace", "test", "node", "outcome", "freshness", "reason", "completed", "cpus", "interruptions", "maximum_ns", "stolen_ppm"},
-		percentiles, []string{"repetition_maximums_ns", "trend", "kernel", "microcode", "bios", "plan"}, networkColumns(), isolationColumns())
+		percentiles, []string{"repetition_maximums_ns", "trend", "kernel", "microcode", "bios", "plan"}, networkColumns(), isolationColumns(), []string{"management_interrupts"})
 	if err := out.Write(header); err != nil {
 		return err
 	}
@@ -117,14 +117,26 @@ func isolationCells(i *v1alpha1.LatencyIsolation) []string {
 	return cells
 }
 
+// managementCell is how often the firmware interrupted the CPUs: empty where nothing was asked, and "unknown" where nobody knows.
+func managementCell(m *v1alpha1.LatencyManagementInterrupts) string {
+	switch {
+	case m == nil:
+		return ""
+	case m.Count == nil:
+		return "unknown"
+	}
+	return decimal(*m.Count)
+}
+
 // csvRows are the row of a node, or those of its sizes or rates of messages.
 func csvRows(test *view.LatencyTest, node *view.LatencyNode) [][]string {
 	if node.Measured == nil || node.Measured.Network == nil {
 		var counted *v1alpha1.LatencyIsolation
+		firmware := ""
 		if node.Measured != nil {
-			counted = node.Measured.Isolation
+			counted, firmware = node.Measured.Isolation, managementCell(node.Measured.ManagementInterrupts)
 		}
-		return [][]string{slices.Concat(csvRow(test, node), make([]string, len(networkColumns())), isolationCells(counted))}
+		return [][]string{slices.Concat(csvRow(test, node), make([]string, len(networkColumns())), isolationCells(counted), []string{firmware})}
 	}
 	n := node.Measured.Network
 	measured := qualification.Rows(n)
@@ -142,7 +154,7 @@ func csvRows(test *view.LatencyTest, node *view.LatencyNode) [][]string {
 		rows = append(rows, slices.Concat(csvRow(test, &ofRow), []string{
 			n.Server, string(row.Path(n)), decimal(int64(row.Bytes)), decimal(f.Samples), decimal(row.Lost), stray, decimal(f.MinimumNanoseconds),
 			decimal(f.MeanNanoseconds), decimal(f.DeviationNanoseconds), spaced(mediansOf(n, row)),
-		}, rateCells(row.Rate), loadCells(n.Load, row.Rate), sideCells(n.Comparison, row), intervalCells(f), isolationCells(isolationOfRow(node.Measured, row))))
+		}, rateCells(row.Rate), loadCells(n.Load, row.Rate), sideCells(n.Comparison, row), intervalCells(f), isolationCells(isolationOfRow(node.Measured, row)), []string{managementCell(node.Measured.ManagementInterrupts)}))
 	}
 	return rows
 }

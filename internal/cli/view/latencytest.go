@@ -149,7 +149,7 @@ func (v *LatencyTest) Trend() metav1.ConditionStatus {
 	return status
 }
 
-// Isolation is what the scheduler and the idle governor counted during a measurement, which may be nil: a sentence, or one for each side of a
+// Isolation is what the scheduler, the idle governor and the processor counted during a measurement, which may be nil: a sentence, or one for each side of a
 // comparison, as far as they were asked.
 func Isolation(m *v1alpha1.LatencyMeasurement) []string {
 	if m == nil {
@@ -162,6 +162,9 @@ func Isolation(m *v1alpha1.LatencyMeasurement) []string {
 		}
 	}
 	say("", m.Isolation)
+	if words := qualification.ManagementInterruptWords(m.ManagementInterrupts); words != "" {
+		sentences = append(sentences, "over the measurement, "+words)
+	}
 	if m.Network != nil && m.Network.Comparison != nil {
 		for i := range m.Network.Comparison.Sides {
 			side := &m.Network.Comparison.Sides[i]

@@ -23,13 +23,15 @@ func Qualify(w *fleet.ProfileWorld, members []fleet.Member, tests []v1alpha1.Lat
 
 // Qualified is the newest measurement of a node that is within the budget of its test as it is now, among the tests that its profile
 // names and that select the node; nil when there is none. Whether it is still fresh makes no difference: the agent is to say what of the
-// node has changed since. A test that measures something else now says nothing.
+// node has changed since. A test that measures something else now says nothing. System management interrupts are those of the newest that asked for them,
+// which only kind Jitter does.
 func Qualified(s *Subject, tests []v1alpha1.LatencyTest) *v1alpha1.NodeQualification {
 	wanted := s.Profile.Spec.Verification.Qualification
 	if wanted == nil {
 		return nil
 	}
-	var newest *v1alpha1.NodeQualification
+	var newest, asked *v1alpha1.LatencyMeasurement
+	var by v1alpha1.LatencyTestReference
 	c := &candidate{node: s.Node, report: s.Report, profile: s.Profile}
 	for _, reference := range wanted.Tests {
 		test := named(tests, reference)
@@ -37,12 +39,26 @@ func Qualified(s *Subject, tests []v1alpha1.LatencyTest) *v1alpha1.NodeQualifica
 			continue
 		}
 		measured := passedBy(test, c)
-		if measured == nil || newest != nil && !newest.CompletedTime.Before(&measured.CompletedTime) {
-			continue
+		if isNewer(measured, newest) {
+			newest, by = measured, reference
 		}
-		newest = &v1alpha1.NodeQualification{Test: reference, CompletedTime: measured.CompletedTime, Fingerprint: *measured.Fingerprint.DeepCopy()}
+		if isNewer(measured, asked) && measured.ManagementInterrupts != nil {
+			asked = measured
+		}
 	}
-	return newest
+	if newest == nil {
+		return nil
+	}
+	qualified := &v1alpha1.NodeQualification{Test: by, CompletedTime: newest.CompletedTime, Fingerprint: *newest.Fingerprint.DeepCopy()}
+	if asked != nil {
+		qualified.ManagementInterrupts = asked.ManagementInterrupts.DeepCopy()
+	}
+	return qualified
+}
+
+// isNewer reports whether there is a measurement, and none or an older one instead.
+func isNewer(measured, than *v1alpha1.LatencyMeasurement) bool {
+	return measured != nil && (than == nil || than.CompletedTime.Before(&measured.CompletedTime))
 }
 
 // passedBy is what a test has measured on a node, if it is what the test measures now and within the budget; else nil.

@@ -79,6 +79,34 @@ func TestQualified(t *testing.T) {
 	}
 }
 
+// TestManagementInterruptsOfQualified: they are those of the newest measurement that asked, and the node is compared with the newest of all.
+func TestManagementInterruptsOfQualified(t *testing.T) {
+	counts := func(n int64) *v1alpha1.LatencyManagementInterrupts {
+		return &v1alpha1.LatencyManagementInterrupts{State: v1alpha1.StateCounted, Count: &n}
+	}
+	type smis = *v1alpha1.LatencyManagementInterrupts
+	for name, tc := range map[string]struct {
+		older, newer, want smis
+		newerMaximum       int64
+	}{
+		"nobody asked":                {nil, nil, nil, 9_000},
+		"both asked":                  {counts(0), counts(2), counts(2), 9_000},
+		"the newer one did not ask":   {counts(1), nil, counts(1), 9_000},
+		"the newer one does not know": {counts(0), &v1alpha1.LatencyManagementInterrupts{State: v1alpha1.StateUnknown, UnknownReason: "no"}, &v1alpha1.LatencyManagementInterrupts{State: v1alpha1.StateUnknown, UnknownReason: "no"}, 9_000},
+		"the newer one failed":        {counts(1), counts(2), counts(1), 90_000},
+	} {
+		subject, tests := asked(9_000)
+		subject.Profile.Spec.Verification.Qualification.Tests = append(subject.Profile.Spec.Verification.Qualification.Tests, v1alpha1.LatencyTestReference{Namespace: "tests", Name: "rest"})
+		tests = append(tests, measuredTest("rest", subject, tc.newerMaximum))
+		older, newer := tests[0].Status.Results[0].Measured, tests[1].Status.Results[0].Measured
+		older.ManagementInterrupts, newer.ManagementInterrupts = tc.older, tc.newer
+		newer.CompletedTime = metav1.NewTime(newer.CompletedTime.Add(time.Minute))
+		if diff := cmp.Diff(tc.want, Qualified(subject, tests).ManagementInterrupts); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 // TestQualifyIsWhatStaleIsJudgedBy: what the operator writes for the agent differs from what the node is exactly where the standing says
 // that the node has changed.
 func TestQualifyIsWhatStaleIsJudgedBy(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 // Event is a counter of the kernel that moved.
 type Event struct {
-	// Kind is Interrupt, Softirq, ContextSwitch or PageFault.
+	// Kind is Interrupt, Softirq, ContextSwitch, PageFault or Firmware.
 	Kind Kind `json:"kind"`
 	// Name is the line of /proc/interrupts or /proc/softirqs, with its description, or the name that the kernel has for the counter elsewhere.
 	Name string `json:"name"`

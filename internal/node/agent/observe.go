@@ -148,8 +148,20 @@ func qualified(node *v1alpha1.LowLatencyNode, seen *Observation) *verify.Qualifi
 	return &verify.Qualification{
 		Then:                 passed.Fingerprint,
 		Now:                  qualification.FingerprintOfInventory(node.Spec.PlanHash, seen.Inventory, mergeNICs(node.Status.BypassNICs, seen.Pools)),
-		ManagementInterrupts: host.Absent[uint64]("perf event msr/smi/", "the agent may not: it has no right to open perf events"),
+		ManagementInterrupts: managementInterrupts(passed.ManagementInterrupts),
 	}
+}
+
+// managementInterrupts are those that the measurement counted. The agent itself asks nobody: it would make isolated CPUs run code.
+func managementInterrupts(measured *v1alpha1.LatencyManagementInterrupts) host.Fact[uint64] {
+	const source = "managementInterrupts of the LatencyTest"
+	switch {
+	case measured == nil:
+		return host.Absent[uint64](source, "no LatencyTest of kind Jitter that the node has passed asked for them")
+	case measured.State != v1alpha1.StateCounted || measured.Count == nil:
+		return host.Absent[uint64](source, cmp.Or(measured.UnknownReason, "not counted"))
+	}
+	return host.Known(uint64(max(0, *measured.Count)), source)
 }
 
 // inventory is what the host is, or was before CPUs that the plan in force counts on went offline.

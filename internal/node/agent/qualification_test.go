@@ -20,7 +20,7 @@ import (
 )
 
 // TestFingerprintOfQualification: the agent compares the host that it reads with what the operator writes about the measurement that the
-// node has passed, and counts no system management interrupts.
+// node has passed, and judges the system management interrupts that were counted then.
 func TestFingerprintOfQualification(t *testing.T) {
 	h, err := tunedhost.New(t.Context(), t.TempDir(), tunedhost.Small(hosttree.Xeon()), tunedhost.Profile())
 	if err != nil {
@@ -62,7 +62,17 @@ func TestFingerprintOfQualification(t *testing.T) {
 		t.Fatal("the inventory tells nothing of mitigations")
 	}
 	expect("firmware.fingerprint", "Passed")
-	expect("firmware.smi", "skipped: nobody counted system management interrupts during the qualification run: ")
+	smis := func(m *v1alpha1.LatencyManagementInterrupts, want string) {
+		t.Helper()
+		node.Spec.Qualification.ManagementInterrupts = m
+		expect("firmware.smi", want)
+	}
+	const uncounted = "skipped: nobody counted system management interrupts during the qualification run: "
+	smis(nil, uncounted+"no LatencyTest of kind Jitter")
+	smis(&v1alpha1.LatencyManagementInterrupts{State: v1alpha1.StateUnknown, UnknownReason: "it takes CAP_PERFMON"}, uncounted+"it takes CAP_PERFMON")
+	smis(&v1alpha1.LatencyManagementInterrupts{State: v1alpha1.StateCounted}, uncounted+"not counted")
+	smis(&v1alpha1.LatencyManagementInterrupts{State: v1alpha1.StateCounted, Count: new(int64(0))}, "Passed")
+	smis(&v1alpha1.LatencyManagementInterrupts{State: v1alpha1.StateCounted, CPU: new(int32(2)), Count: new(int64(3))}, "Failed: the firmware interrupted all CPUs")
 
 	tell("itlb_multihit", "KVM: Mitigation: Split huge pages")
 	expect("firmware.fingerprint", "Passed")

@@ -16,6 +16,8 @@ type sample struct {
 	Counters                           *host.Counters
 	// Preemptions are nonvoluntary_ctxt_switches of the measuring threads, by CPU.
 	Preemptions map[int]uint64
+	// ManagementInterrupts are those of the CPU of the reader; nil when nobody counts them.
+	ManagementInterrupts *uint64
 }
 
 // attribute gives every interruption of the result the counters that moved on its CPU between the last sample that ended before
@@ -29,7 +31,7 @@ func attribute(result *Result, samples []sample) {
 			worst := &one.Worst[j]
 			before, after, found := around(samples, worst.ClockNanoseconds, worst.ClockNanoseconds+worst.LengthNanoseconds)
 			if found {
-				worst.Causes = moved(one.CPU, before, after)
+				worst.Causes = append(firmware(before, after), moved(one.CPU, before, after)...)
 			}
 		}
 		if len(samples) > 1 {
@@ -60,6 +62,16 @@ func around(samples []sample, from, to int64) (before, after *sample, found bool
 		}
 	}
 	return before, after, before != nil && after != nil
+}
+
+// firmware is an event when the firmware interrupted the CPU of the reader between two samples. Measured CPUs are not asked while they are measured: it
+// would make them run code; and an interrupt by the firmware stops all CPUs (Intel SDM, volume 3, chapter 33). It goes before all counters of the
+// kernel, because it is far less frequent: that it came by chance is less likely.
+func firmware(before, after *sample) []counted.Event {
+	if was, now := before.ManagementInterrupts, after.ManagementInterrupts; was != nil && now != nil && *now > *was {
+		return []counted.Event{counted.Firmwares(*now - *was)}
+	}
+	return nil
 }
 
 // moved lists the counters of one CPU that moved between two samples.

@@ -25,7 +25,7 @@ func sampled(at int64, timer, network, softirq [2]uint64, preemptions uint64) sa
 	}, "/proc/interrupts")
 	counters.Softirqs.Columns = []int{2, 3}
 	counters.Softirqs.Lines = host.Known([]host.InterruptLine{line("NET_RX", "", softirq)}, "/proc/softirqs")
-	return sample{at, at, counters, map[int]uint64{3: preemptions}}
+	return sample{BeganNanoseconds: at, EndedNanoseconds: at, Counters: counters, Preemptions: map[int]uint64{3: preemptions}}
 }
 
 func TestAttribute(t *testing.T) {
@@ -91,6 +91,37 @@ func TestAttributeAcrossASlowSample(t *testing.T) {
 	}
 	if got := result.CPUs[0].CountedNanoseconds; got != 9_000 {
 		t.Errorf("counted over %d ns, want 9000", got)
+	}
+}
+
+// TestAttributeToFirmware: an interrupt by the firmware that the processor counted about the time of an interruption is named before what the kernel
+// counted, and is none of the events that the kernel counted on the CPU.
+func TestAttributeToFirmware(t *testing.T) {
+	smis := func(s sample, count uint64) sample {
+		s.ManagementInterrupts = &count
+		return s
+	}
+	quiet, ticked := sampled(0, [2]uint64{}, [2]uint64{}, [2]uint64{}, 0), sampled(2_000, [2]uint64{0, 7}, [2]uint64{}, [2]uint64{}, 0)
+	tick, smi := counted.Event{Kind: counted.Interrupt, Name: "LOC Local timer interrupts", Count: 7}, counted.Event{Kind: counted.Firmware, Name: "SMI (system management interrupt)", Count: 2}
+	for name, tc := range map[string]struct {
+		before, after sample
+		want          []counted.Event
+	}{
+		"two came":                {smis(quiet, 5), smis(ticked, 7), []counted.Event{smi, tick}},
+		"none came":               {smis(quiet, 5), smis(ticked, 5), []counted.Event{tick}},
+		"nobody counted":          {quiet, ticked, []counted.Event{tick}},
+		"nobody counted at first": {quiet, smis(ticked, 7), []counted.Event{tick}},
+		"nobody counted at last":  {smis(quiet, 5), ticked, []counted.Event{tick}},
+		"the counter went back":   {smis(quiet, 5), smis(ticked, 4), []counted.Event{tick}},
+	} {
+		result := &Result{CPUs: []CPUResult{{CPU: 3, Worst: []Interruption{{ClockNanoseconds: 1_000, LengthNanoseconds: 100}}}}}
+		attribute(result, []sample{tc.before, tc.after})
+		if diff := cmp.Diff(tc.want, result.CPUs[0].Worst[0].Causes); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff([]counted.Event{tick}, result.CPUs[0].Counted); diff != "" {
+			t.Errorf("%s, on the CPU (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

@@ -16,6 +16,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
 )
 
 // calibrationTolerance is how far two measurements of the counter's frequency may lie apart, as in sysjitter.
@@ -117,6 +119,7 @@ type probe struct {
 	state  spinState
 	gaps   []gap
 	locked string
+	smis   counted.ManagementInterrupts
 	err    error
 }
 
@@ -232,7 +235,7 @@ func lock(gaps []gap) string {
 
 func (p *probe) measure() {
 	if p.err == nil && p.state.deadline != 0 {
-		spin(&p.state)
+		p.smis = smisWhile("/", p.cpu, func() { spin(&p.state) })
 	}
 }
 
@@ -259,6 +262,7 @@ func (m *measurement) result() (*Result, error) {
 		p := &m.probes[i]
 		one, err := summarize(p.cpu, &p.state, p.gaps, c)
 		all = errors.Join(all, err)
+		one.ManagementInterrupts = &p.smis
 		result.CPUs = append(result.CPUs, one)
 	}
 	return result, all

@@ -59,6 +59,9 @@ type CPUResult struct {
 	// Isolation is what the scheduler and the idle governor counted on this CPU within the measurement; nil in results that were saved
 	// before they were asked.
 	Isolation *counted.Isolation `json:"isolation,omitempty"`
+	// ManagementInterrupts is how often the firmware interrupted this CPU within the measurement; nil in results that were saved before it
+	// was counted.
+	ManagementInterrupts *counted.ManagementInterrupts `json:"managementInterrupts,omitempty"`
 }
 
 // DevicesOnly reports whether interrupts of devices were counted, and those of the kernel itself were not.
@@ -101,7 +104,8 @@ type Interruption struct {
 	AtNanoseconds     int64 `json:"atNanoseconds"`
 	LengthNanoseconds int64 `json:"lengthNanoseconds"`
 	// Causes are the counters of the kernel that moved on this CPU about that time. When none did, it was
-	// firmware (SMI), the hypervisor, or the hardware, or what CPUResult.InterruptsFrom does not have.
+	// firmware (SMI), the hypervisor, or the hardware, or what CPUResult.InterruptsFrom does not have. An SMI that was counted about that
+	// time on the CPU of the reader stands first: it stops all CPUs.
 	Causes []counted.Event `json:"causes,omitempty"`
 
 	// ClockNanoseconds is when it began, by CLOCK_MONOTONIC of the host.

@@ -63,6 +63,9 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 		return nil, err
 	}
 	s := &sampler{host: options.Host, child: child.threads, options: options}
+	// Without it, what the measured CPUs count themselves says why, and interruptions are attributed to what the kernel counts alone.
+	s.smis, _ = openSMI("/", options.Placement.Control.IDs()[0])
+	defer s.smis.close()
 	if err := s.take(ctx); err != nil {
 		return nil, errors.Join(err, child.abandon(cancel))
 	}

@@ -22,6 +22,8 @@ type sampler struct {
 	child   Threads
 	options Options
 	samples []sample
+	// smis counts those of a control CPU; nil where it cannot.
+	smis *smiCounter
 	// isolation are the first and the last reading of what is counted over the measurement.
 	isolation isolation
 	// names are the names of counters that were seen; a sample refers to them instead of to the text that was read.
@@ -38,7 +40,7 @@ func (s *sampler) take(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	taken := sample{BeganNanoseconds: began, Counters: s.reduced(counters), Preemptions: s.preemptions()}
+	taken := sample{BeganNanoseconds: began, Counters: s.reduced(counters), Preemptions: s.preemptions(), ManagementInterrupts: s.managementInterrupts()}
 	if taken.EndedNanoseconds, err = monotonic(); err != nil {
 		return err
 	}
@@ -111,6 +113,18 @@ func (s *sampler) preemptions() map[int]uint64 {
 		}
 	}
 	return counts
+}
+
+// managementInterrupts are those of the control CPU; nil when nobody knows them.
+func (s *sampler) managementInterrupts() *uint64 {
+	if s.smis == nil {
+		return nil
+	}
+	count, err := s.smis.total()
+	if err != nil {
+		return nil
+	}
+	return &count
 }
 
 // watch takes samples until the measurement is done. Only the samples around the longest interruptions matter,

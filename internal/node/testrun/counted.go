@@ -86,6 +86,17 @@ func jitterIsolation(all []*jitter.CPUResult) *v1alpha1.LatencyIsolation {
 	return qualification.IsolationOf(found)
 }
 
+// managementInterrupts sums up how often the firmware interrupted all CPUs in all repetitions.
+func managementInterrupts(all []*jitter.CPUResult) *v1alpha1.LatencyManagementInterrupts {
+	found := map[int][]counted.ManagementInterrupts{}
+	for _, one := range all {
+		if one.ManagementInterrupts != nil {
+			found[one.CPU] = append(found[one.CPU], *one.ManagementInterrupts)
+		}
+	}
+	return qualification.ManagementInterruptsOf(found)
+}
+
 // trafficIsolation is the same of the CPU of the client.
 func trafficIsolation(results []*latency.Result) *v1alpha1.LatencyIsolation {
 	var found []counted.Isolation

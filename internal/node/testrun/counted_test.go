@@ -98,3 +98,22 @@ func TestIsolationIsInTheRecord(t *testing.T) {
 		t.Errorf("messages: %+v", got)
 	}
 }
+
+// TestManagementInterruptsAreInTheRecord: repetitions add up, and of the CPUs it is the one with the most.
+func TestManagementInterruptsAreInTheRecord(t *testing.T) {
+	two := []*jitter.Result{{CPUs: []jitter.CPUResult{measured(t, 4, 1, 900), measured(t, 5, 1, 900)}}, {CPUs: []jitter.CPUResult{measured(t, 4, 1, 900), measured(t, 5, 1, 900)}}}
+	for i, counts := range [][]uint64{{1, 2}, {1, 1}} {
+		for j := range counts {
+			two[i].CPUs[j].ManagementInterrupts = &counted.ManagementInterrupts{Count: counts[j]}
+		}
+	}
+	r, err := RecordOf(two, "6.12", "b1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted(t, r)
+	want := &v1alpha1.LatencyManagementInterrupts{State: v1alpha1.StateCounted, CPU: new(int32(5)), Count: new(int64(3))}
+	if diff := cmp.Diff(want, r.ManagementInterrupts); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

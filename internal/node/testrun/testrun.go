@@ -95,6 +95,7 @@ func RecordOf(results []*jitter.Result, kernel, boot string) (qualification.Reco
 		histograms, from = append(histograms, one.HDR), append(from, one.InterruptsFrom)
 	}
 	r.Causes, r.CountedInterrupts, r.Isolation = causes(all), countedInterrupts(from), jitterIsolation(all)
+	r.ManagementInterrupts = managementInterrupts(all)
 	return withHistogram(r, histograms)
 }
 

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package jitter
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"unsafe"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
+)
+
+// smiCounter counts the system management interrupts of one CPU. The thread that opens and reads it should be on that CPU: the kernel asks the CPU
+// itself, and a thread elsewhere makes it run code.
+type smiCounter struct {
+	file *os.File
+	// from names what counts, and virtualMachine says why a zero is none.
+	from, virtualMachine string
+	read                 func(*os.File) (uint64, error)
+}
+
+// openSMI opens the counter of a CPU of the machine whose /proc, /sys and /dev are below root: the event of the kernel's PMU msr, else the register
+// itself. It asks for the event of the CPU and not of a thread: the first event of a thread makes the kernel change its own code on all CPUs.
+func openSMI(root string, cpu int) (*smiCounter, error) {
+	proc, err := procfs.NewFS(filepath.Join(root, "proc"))
+	if err != nil {
+		return nil, fmt.Errorf("reading /proc: %w", err)
+	}
+	processors, err := proc.CPUInfo()
+	if err != nil {
+		return nil, fmt.Errorf("reading /proc/cpuinfo: %w", err)
+	}
+	virtualMachine, err := smiProcessor(processors)
+	if err != nil {
+		return nil, err
+	}
+	event, err := openSMIEvent(root, cpu)
+	if err == nil {
+		return &smiCounter{event, smiEventName, virtualMachine, readEvent}, nil
+	}
+	name := "/dev/cpu/" + strconv.Itoa(cpu) + "/msr"
+	file, failed := os.Open(filepath.Join(root, name))
+	if failed != nil {
+		return nil, fmt.Errorf("%w; %s: %w", err, name, cause(failed))
+	}
+	return &smiCounter{file, name, virtualMachine, readRegister}, nil
+}
+
+func openSMIEvent(root string, cpu int) (*os.File, error) {
+	folder := filepath.Join(root, "sys/bus/event_source/devices/msr")
+	kind, err := os.ReadFile(filepath.Join(folder, "type"))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", smiEventName, cause(err))
+	}
+	event, err := os.ReadFile(filepath.Join(folder, "events/smi"))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", smiEventName, cause(err))
+	}
+	pmu, config, err := parseSMIEvent(string(kind), string(event))
+	if err != nil {
+		return nil, err
+	}
+	attributes := unix.PerfEventAttr{
+		Type: pmu, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})), Config: config,
+		Read_format: unix.PERF_FORMAT_TOTAL_TIME_ENABLED | unix.PERF_FORMAT_TOTAL_TIME_RUNNING,
+	}
+	opened, err := unix.PerfEventOpen(&attributes, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
+	switch {
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		return nil, fmt.Errorf("%s: %w (it takes CAP_PERFMON)", smiEventName, err)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", smiEventName, err)
+	}
+	return os.NewFile(uintptr(opened), smiEventName), nil
+}
+
+// cause is an error without the path, which messages name as people write it.
+func cause(err error) error {
+	if failed, ok := errors.AsType[*os.PathError](err); ok {
+		return failed.Err
+	}
+	return err
+}
+
+// readEvent reads a perf event: its count, for how long it was enabled, and for how long it was counted. One that did not count all the time has
+// not seen all.
+func readEvent(file *os.File) (uint64, error) {
+	const numbers, size = 3, 8
+	text := make([]byte, numbers*size)
+	if n, err := file.Read(text); err != nil || n != len(text) {
+		return 0, fmt.Errorf("%s: reading it gave %d bytes: %w", smiEventName, n, err)
+	}
+	order := binary.NativeEndian
+	if enabled, counting := order.Uint64(text[size:]), order.Uint64(text[2*size:]); enabled != counting {
+		return 0, fmt.Errorf("%s: the kernel counted for %d of %d ns", smiEventName, counting, enabled)
+	}
+	return order.Uint64(text), nil
+}
+
+// readRegister reads the register. Its upper half is reserved.
+func readRegister(file *os.File) (uint64, error) {
+	text := make([]byte, 8)
+	if _, err := file.ReadAt(text, msrSMICount); err != nil {
+		return 0, fmt.Errorf("%s: %w", file.Name(), cause(err))
+	}
+	return binary.NativeEndian.Uint64(text) & 0xffffffff, nil
+}
+
+// total is how many the CPU has counted so far.
+func (c *smiCounter) total() (uint64, error) { return c.read(c.file) }
+
+func (c *smiCounter) close() {
+	if c != nil {
+		_ = c.file.Close()
+	}
+}
+
+// smisWhile counts the system management interrupts of a CPU while something runs there, in the thread that calls it.
+func smisWhile(root string, cpu int, run func()) counted.ManagementInterrupts {
+	counter, err := openSMI(root, cpu)
+	if err != nil {
+		run()
+		return counted.ManagementInterrupts{Unknown: err.Error()}
+	}
+	defer counter.close()
+	before, first := counter.total()
+	run()
+	after, last := counter.total()
+	if err := errors.Join(first, last); err != nil {
+		return counted.ManagementInterrupts{From: counter.from, Unknown: err.Error()}
+	}
+	return counted.ManagementInterruptsBetween(before, after, counter.from, counter.virtualMachine)
+}
