@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
@@ -23,8 +24,29 @@ const schedStat = "/proc/schedstat"
 type Isolation struct {
 	// Waited is for how long threads have waited in the run queue of each CPU, in nanoseconds.
 	Waited Fact[map[int]uint64]
+	// WaitedIn is within which time that was read.
+	WaitedIn Span
 	// idle are the idle states of each CPU.
-	idle map[int][]IdleState
+	idle map[int]idleReading
+}
+
+// Span is a time within which something was read. A reader that does not get a CPU reads at any moment of it.
+type Span struct{ Began, Ended time.Time }
+
+// since is for how long was counted between two readings at most: a rate over it is never told too high.
+func (s Span) since(earlier Span) int64 { return s.Ended.Sub(earlier.Began).Nanoseconds() }
+
+// idleReading are the idle states of a CPU, and when they were read.
+type idleReading struct {
+	states []IdleState
+	in     Span
+}
+
+// spanOf calls a function, and says within which time it ran.
+func spanOf(read func()) Span {
+	began := time.Now()
+	read()
+	return Span{began, time.Now()}
 }
 
 // ReadIsolation reads /proc/schedstat and the idle states of the given CPUs, and nothing else; none of these makes another CPU run code. The
@@ -34,13 +56,18 @@ func (h *Host) ReadIsolation(ctx context.Context, of cpus.Set, earlier *Isolatio
 	view := h.tree.view()
 	defer view.release()
 	r := newReader(ctx, view, nil)
-	now := &Isolation{Waited: r.waited(), idle: make(map[int][]IdleState, of.Len())}
+	now := &Isolation{idle: make(map[int]idleReading, of.Len())}
+	now.WaitedIn = spanOf(func() { now.Waited = r.waited() })
 	for _, cpu := range of.IDs() {
-		if earlier != nil && len(earlier.idle[cpu]) > 0 {
-			now.idle[cpu] = r.idleUsage(earlier.idle[cpu])
-		} else {
-			now.idle[cpu] = r.idleStates(idleFolder(cpu))
-		}
+		var states []IdleState
+		in := spanOf(func() {
+			if earlier != nil && len(earlier.idle[cpu].states) > 0 {
+				states = r.idleUsage(earlier.idle[cpu].states)
+			} else {
+				states = r.idleStates(idleFolder(cpu))
+			}
+		})
+		now.idle[cpu] = idleReading{states, in}
 	}
 	if r.err != nil {
 		return nil, fmt.Errorf("reading the scheduler's counters of host %s: %w", h.path, r.err)
@@ -91,11 +118,12 @@ func parseSchedStat(text string) (map[int]uint64, error) {
 	return found, nil
 }
 
-// Since is what was counted on a CPU since an earlier reading, over a time in nanoseconds.
-func (i *Isolation) Since(earlier *Isolation, cpu int, nanoseconds int64) counted.Isolation {
-	found := counted.Isolation{CPU: cpu, Nanoseconds: nanoseconds}
+// Since is what was counted on a CPU since an earlier reading, over the time between the moments at which each was really read.
+func (i *Isolation) Since(earlier *Isolation, cpu int) counted.Isolation {
+	before, after := earlier.idle[cpu], i.idle[cpu]
+	found := counted.Isolation{CPU: cpu, Nanoseconds: i.WaitedIn.since(earlier.WaitedIn), IdleNanoseconds: after.in.since(before.in)}
 	found.WaitedNanoseconds, found.RunQueueUnknown = waitedSince(earlier.Waited, i.Waited, cpu)
-	found.IdleStates, found.IdleUnknown = enteredSince(earlier.idle[cpu], i.idle[cpu], cpu)
+	found.IdleStates, found.IdleUnknown = enteredSince(before.states, after.states, cpu)
 	return found
 }
 

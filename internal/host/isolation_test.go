@@ -6,6 +6,7 @@ package host
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -40,18 +41,44 @@ func isolationIn(t *testing.T, in files, earlier *Isolation) *Isolation {
 func TestIsolation(t *testing.T) {
 	before := isolationIn(t, scheduled("500", "20"), nil)
 	after := isolationIn(t, scheduled("1700", "25"), before)
-	want := counted.Isolation{CPU: 1, Nanoseconds: 3e9, WaitedNanoseconds: 1200, IdleStates: []counted.IdleEntries{
+	// The first reading took from 1 s to 2 s, the second one from 4 s to 5 s, and idle states a second longer each.
+	at := func(seconds int64) time.Time { return time.Unix(seconds, 0) }
+	took := func(i *Isolation, began int64) {
+		i.WaitedIn, i.idle[1] = Span{at(began), at(began + 1)}, idleReading{i.idle[1].states, Span{at(began + 1), at(began + 3)}}
+	}
+	took(before, 1)
+	took(after, 4)
+	want := counted.Isolation{CPU: 1, Nanoseconds: 4e9, IdleNanoseconds: 5e9, WaitedNanoseconds: 1200, IdleStates: []counted.IdleEntries{
 		{State: "C6", LatencyMicroseconds: 133, Count: 5}, {State: "C1", LatencyMicroseconds: 2, Count: 5},
 	}}
-	if diff := cmp.Diff(want, after.Since(before, 1, 3e9)); diff != "" {
+	if diff := cmp.Diff(want, after.Since(before, 1)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(counted.Isolation{CPU: 1, Nanoseconds: 1}, before.Since(before, 1, 1)); diff != "" {
+	if diff := cmp.Diff(counted.Isolation{CPU: 1, Nanoseconds: 1e9, IdleNanoseconds: 2e9}, before.Since(before, 1)); diff != "" {
 		t.Errorf("a quiet CPU (-want +got):\n%s", diff)
 	}
 	// Of a CPU that nobody asked for, idle states are unknown.
-	if got := after.Since(before, 0, 1); got.IdleUnknown == "" || got.RunQueueUnknown != "" {
+	if got := after.Since(before, 0); got.IdleUnknown == "" || got.RunQueueUnknown != "" {
 		t.Errorf("CPU 0: %+v", got)
+	}
+}
+
+// TestIsolationKnowsWhenItWasRead: the moments lie around the readings themselves.
+func TestIsolationKnowsWhenItWasRead(t *testing.T) {
+	began := time.Now()
+	before := isolationIn(t, scheduled("500", "20"), nil)
+	after := isolationIn(t, scheduled("500", "20"), before)
+	ended := time.Now()
+	moments := make([]time.Time, 0, 8)
+	for _, one := range []*Isolation{before, after} {
+		moments = append(moments, one.WaitedIn.Began, one.WaitedIn.Ended, one.idle[1].in.Began, one.idle[1].in.Ended)
+	}
+	last := began
+	for i, moment := range append(moments, ended) {
+		if moment.Before(last) {
+			t.Errorf("moment %d is %s before the one before", i, last.Sub(moment))
+		}
+		last = moment
 	}
 }
 
@@ -72,7 +99,7 @@ func TestIsolationUnknown(t *testing.T) {
 			`/sys/devices/system/cpu/cpu1/cpuidle/state2/usage: not a count: "many"`},
 		"a state counts less": {scheduled("500", "19"), "", "/sys/devices/system/cpu/cpu1/cpuidle/state1/usage: the counter went back"},
 	} {
-		got := isolationIn(t, tc.after, nil).Since(isolationIn(t, sound, nil), 1, 1)
+		got := isolationIn(t, tc.after, nil).Since(isolationIn(t, sound, nil), 1)
 		if got.RunQueueUnknown != tc.runQueue || got.IdleUnknown != tc.idle {
 			t.Errorf("%s: %+v", name, got)
 		}

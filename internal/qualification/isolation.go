@@ -72,7 +72,7 @@ func idleStatesOf(all []counted.Isolation) v1alpha1.LatencyIdleStates {
 		if one.IdleUnknown != "" {
 			return v1alpha1.LatencyIdleStates{State: v1alpha1.StateUnknown, UnknownReason: unknownReason(one.IdleUnknown)}
 		}
-		over[one.CPU] += one.Nanoseconds
+		over[one.CPU] += one.IdleOver()
 		for _, state := range one.IdleStates {
 			states = addEntries(states, entered{one.CPU, state.State, state.LatencyMicroseconds, state.Count})
 		}

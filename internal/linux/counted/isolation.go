@@ -3,11 +3,15 @@
 
 package counted
 
+import "cmp"
+
 // Isolation is what the scheduler and the idle governor of the kernel counted on one CPU while something was measured there.
 type Isolation struct {
 	CPU int `json:"cpu"`
-	// Nanoseconds is for how long was counted.
-	Nanoseconds int64 `json:"nanoseconds"`
+	// Nanoseconds is for how long waiting was counted, IdleNanoseconds for how long idle states were; 0 in results that were saved when both were
+	// taken for the same.
+	Nanoseconds     int64 `json:"nanoseconds"`
+	IdleNanoseconds int64 `json:"idleNanoseconds,omitempty"`
 	// WaitedNanoseconds is for how long threads, all of them together, waited in the run queue of the CPU.
 	WaitedNanoseconds uint64 `json:"waitedNanoseconds"`
 	// RunQueueUnknown says why that is not known; "" when it is.
@@ -31,3 +35,6 @@ type IdleEntries struct {
 func Uncounted(cpu int, reason string) Isolation {
 	return Isolation{CPU: cpu, RunQueueUnknown: reason, IdleUnknown: reason}
 }
+
+// IdleOver is for how long idle states were counted.
+func (i *Isolation) IdleOver() int64 { return cmp.Or(i.IdleNanoseconds, i.Nanoseconds) }

@@ -14,8 +14,9 @@ import (
 // isolation are the first and the last reading of the scheduler's counters and of idle states within a measurement. Outside it the threads that measure
 // do not run, so that their CPUs are idle.
 type isolation struct {
-	first, last     *host.Isolation
-	firstAt, lastAt time.Duration
+	first, last *host.Isolation
+	// lastAt is when the last reading was begun.
+	lastAt time.Duration
 }
 
 // isolationInterval is the time between two readings, of which the last one counts: idle states are a file each.
@@ -44,7 +45,7 @@ func (i *isolation) add(now *host.Isolation, begun, ended, duration time.Duratio
 	switch {
 	case ended > duration:
 	case i.first == nil:
-		i.first, i.firstAt, i.last, i.lastAt = now, begun, now, begun
+		i.first, i.last, i.lastAt = now, now, begun
 	default:
 		i.last, i.lastAt = now, begun
 	}
@@ -55,5 +56,5 @@ func (i *isolation) of(cpu int) *counted.Isolation {
 	if i.first == i.last {
 		return new(counted.Uncounted(cpu, "the measurement was too short to read counters twice"))
 	}
-	return new(i.last.Since(i.first, cpu, (i.lastAt - i.firstAt).Nanoseconds()))
+	return new(i.last.Since(i.first, cpu))
 }

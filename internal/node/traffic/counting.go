@@ -18,22 +18,23 @@ func Counting(ctx context.Context, h *host.Host, cpu int, measure func() (*laten
 	if cpu < 0 {
 		return measure()
 	}
+	begin := time.Now()
 	before, err := countersOf(ctx, h, cpu)
 	if err != nil {
 		return nil, err
 	}
-	begin := time.Now()
 	result, err := measure()
 	if err != nil {
 		return nil, err
 	}
-	elapsed := time.Since(begin).Nanoseconds()
 	after, err := countersOf(ctx, h, cpu)
 	if err != nil {
 		return nil, err
 	}
-	result.Counted, result.CountedNanoseconds, result.InterruptsFrom = after.Since(before.Counters, cpu), elapsed, after.InterruptsFrom()
-	result.Isolation = new(after.isolation.Since(before.isolation, cpu, elapsed))
+	// Over both readings, whichever moment of them the counters are of: a rate is not told too high.
+	result.CountedNanoseconds = time.Since(begin).Nanoseconds()
+	result.Counted, result.InterruptsFrom = after.Since(before.Counters, cpu), after.InterruptsFrom()
+	result.Isolation = new(after.isolation.Since(before.isolation, cpu))
 	return result, nil
 }
 

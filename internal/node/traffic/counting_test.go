@@ -106,7 +106,8 @@ func TestCountingIsolation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &counted.Isolation{CPU: 1, Nanoseconds: got.CountedNanoseconds, WaitedNanoseconds: 2400, IdleStates: []counted.IdleEntries{{State: "C1", Count: 2}}}
+	checkTimes(t, got)
+	want := &counted.Isolation{CPU: 1, Nanoseconds: got.Isolation.Nanoseconds, IdleNanoseconds: got.Isolation.IdleNanoseconds, WaitedNanoseconds: 2400, IdleStates: []counted.IdleEntries{{State: "C1", Count: 2}}}
 	if diff := cmp.Diff(want, got.Isolation); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -116,5 +117,14 @@ func TestCountingIsolation(t *testing.T) {
 	got, err = Counting(t.Context(), h, 1, func() (*latency.Result, error) { return &latency.Result{}, nil })
 	if err != nil || got.Isolation.IdleUnknown == "" || got.Isolation.RunQueueUnknown != "" {
 		t.Errorf("without idle states: %+v, %v", got.Isolation, err)
+	}
+}
+
+// checkTimes wants what is counted to be counted within the time of both readings.
+func checkTimes(t *testing.T, of *latency.Result) {
+	t.Helper()
+	waited, idle := of.Isolation.Nanoseconds, of.Isolation.IdleNanoseconds
+	if min(waited, idle) <= 0 || max(waited, idle) > of.CountedNanoseconds {
+		t.Errorf("waits over %d ns and idle states over %d ns of %d", waited, idle, of.CountedNanoseconds)
 	}
 }
