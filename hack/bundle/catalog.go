@@ -16,33 +16,36 @@ import (
 // an image, the bundles are in the catalog as a whole.
 func writeCatalog(folder, image string, bundles []string) error {
 	icon := map[string]any{}
-	var entries, described []any
+	var described []any
+	var releases []listed
 	for _, bundle := range bundles {
 		csv, err := readObject(filepath.Join(bundle, "manifests", packageName+".clusterserviceversion.yaml"))
 		if err != nil {
 			return err
 		}
-		entry := map[string]any{"name": csv.GetName()}
-		if replaced, _, _ := unstructured.NestedString(csv.Object, "spec", "replaces"); replaced != "" {
-			entry["replaces"] = replaced
-		}
-		entries = append(entries, entry)
-		one, err := catalogBundle(csv, bundle, image)
+		one, err := list(csv)
 		if err != nil {
 			return err
 		}
-		described = append(described, one)
+		releases = append(releases, one)
+		content, err := catalogBundle(csv, bundle, image)
+		if err != nil {
+			return err
+		}
+		described = append(described, content)
 		if icons, _, _ := unstructured.NestedSlice(csv.Object, "spec", "icon"); len(icons) > 0 {
 			icon, _ = icons[0].(map[string]any)
 		}
 	}
-	documents := append([]any{
-		map[string]any{
-			"schema": "olm.package", "name": packageName, "defaultChannel": channel,
-			"icon": map[string]any{"base64data": icon["base64data"], "mediatype": icon["mediatype"]},
-		},
-		map[string]any{"schema": "olm.channel", "package": packageName, "name": channel, "entries": entries},
-	}, described...)
+	all := catalogChannels(releases)
+	documents := []any{map[string]any{
+		"schema": "olm.package", "name": packageName, "defaultChannel": all[len(all)-1]["name"],
+		"icon": map[string]any{"base64data": icon["base64data"], "mediatype": icon["mediatype"]},
+	}}
+	for _, one := range all {
+		documents = append(documents, one)
+	}
+	documents = append(documents, described...)
 	// Nothing may stand before the first line between documents: it would be a document without a schema.
 	texts := make([]string, 0, len(documents))
 	for _, document := range documents {

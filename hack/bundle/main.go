@@ -35,7 +35,7 @@ func main() {
 	flag.StringVar(&r.version, "version", "", "The version without a v; as in config/manifests/base.yaml when empty.")
 	flag.StringVar(&r.image, "image", "", "The image, by digest for disconnected clusters; as in config/manifests/base.yaml when empty.")
 	flag.StringVar(&r.trafficImage, "traffic-image", "", "The image that measures over the network, for relatedImages; as in config/manifests/base.yaml when empty.")
-	flag.StringVar(&r.replaces, "replaces", "", "The version that this one replaces.")
+	flag.StringVar(&r.replaces, "replaces", "", "The version that this one replaces; that of the newest older bundle when empty.")
 	flag.StringVar(&source, "source", "config", "The folder of the manifests.")
 	flag.StringVar(&output, "output", "bundle", "The folder of the bundle.")
 	flag.StringVar(&installer, "installer", "", "The folder in which the objects of the installer are written; empty for nowhere.")
@@ -47,8 +47,10 @@ func main() {
 	bundles := flag.Args()
 	var err error
 	if !catalogOnly {
+		if r.replaces, err = replaced(r.replaces, bundles); err == nil {
+			err = run(r, source, output, installer)
+		}
 		bundles = append(bundles, output)
-		err = run(r, source, output, installer)
 	}
 	if err == nil && catalog != "" {
 		err = writeCatalog(catalog, bundleImage, bundles)
@@ -57,6 +59,20 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bundle:", err)
 		os.Exit(1)
 	}
+}
+
+// replaced is the version that a new bundle replaces: the given one, else that of the newest of the older bundles. One that replaced none beside
+// older ones would be a second head of their channel.
+func replaced(version string, older []string) (string, error) {
+	if version != "" || len(older) == 0 {
+		return version, nil
+	}
+	csv, err := readObject(filepath.Join(older[len(older)-1], "manifests", packageName+".clusterserviceversion.yaml"))
+	if err != nil {
+		return "", err
+	}
+	version, _, err = unstructured.NestedString(csv.Object, "spec", "version")
+	return version, err
 }
 
 func run(r release, source, output, installer string) error {
@@ -86,11 +102,20 @@ func writeBundle(r release, source, output string, p *parts) error {
 			return err
 		}
 	}
+	version, _, err := unstructured.NestedString(csv.Object, "spec", "version")
+	if err != nil {
+		return err
+	}
+	channels, err := channelsOf(version)
+	if err != nil {
+		return err
+	}
+	about := annotations(channels)
 	files := map[string]any{"manifests/lowlatency-operator.clusterserviceversion.yaml": csv.Object}
 	for _, object := range append(p.definitions, p.bundled...) {
 		files["manifests/"+fileName(object)] = object.Object
 	}
-	files["metadata/annotations.yaml"] = map[string]any{"annotations": annotations()}
+	files["metadata/annotations.yaml"] = map[string]any{"annotations": about}
 	files["tests/scorecard/config.yaml"] = scorecard()
 	for name, content := range files {
 		text, err := yaml.Marshal(content)
@@ -101,7 +126,7 @@ func writeBundle(r release, source, output string, p *parts) error {
 			return err
 		}
 	}
-	return write(filepath.Join(output, "bundle.Dockerfile"), dockerfile())
+	return write(filepath.Join(output, "bundle.Dockerfile"), dockerfile(about))
 }
 
 // fileName is the name of an object's file, such as services_lowlatency-operator.yaml.

@@ -242,9 +242,103 @@ func TestCatalog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, part := range append(want, "replaces: lowlatency-operator.v1.2.2", "defaultChannel: candidate", "kind: BypassNICPool") {
+		for _, part := range append(want, "replaces: lowlatency-operator.v1.2.2", "defaultChannel: stable", "kind: BypassNICPool") {
 			if !strings.Contains(string(text), part) {
 				t.Errorf("the catalog with image %q has no %q", image, part)
+			}
+		}
+	}
+}
+
+// TestReplaced: a new bundle beside older ones is a successor, so that the channel has one head.
+func TestReplaced(t *testing.T) {
+	older := t.TempDir()
+	if err := run(release{version: "1.2.2"}, "../../config", older, ""); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		told  string
+		older []string
+		want  string
+	}{
+		"none before": {"", nil, ""}, "told": {"1.2.1", []string{older}, "1.2.1"}, "not told": {"", []string{"another", older}, "1.2.2"},
+	} {
+		if got, err := replaced(tc.told, tc.older); got != tc.want || err != nil {
+			t.Errorf("%s: it replaces %q, %v, want %q", name, got, err, tc.want)
+		}
+	}
+}
+
+// TestChannels: stable has releases from 1.0 on alone, each channel has one head, and everybody finds the way to it.
+func TestChannels(t *testing.T) {
+	releases := make([]listed, 0, 5)
+	before := ""
+	for _, version := range []string{"0.9.0", "1.0.0", "1.1.0-rc.1", "1.1.0-rc.2", "1.1.0", "1.2.0"} {
+		channels, err := channelsOf(version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		releases = append(releases, listed{version, before, channels})
+		before = version
+	}
+	entry := func(name, replaces string, skips ...any) any {
+		all := map[string]any{"name": name}
+		if replaces != "" {
+			all["replaces"] = replaces
+		}
+		if len(skips) > 0 {
+			all["skips"] = skips
+		}
+		return all
+	}
+	for name, tc := range map[string]struct {
+		releases   []listed
+		candidates []any
+		stables    []any
+	}{
+		"before 1.0": {releases[:1], []any{entry("0.9.0", "")}, nil},
+		"1.0":        {releases[:2], []any{entry("0.9.0", ""), entry("1.0.0", "0.9.0")}, []any{entry("1.0.0", "0.9.0")}},
+		"later": {
+			releases,
+			[]any{
+				entry("0.9.0", ""), entry("1.0.0", "0.9.0"), entry("1.1.0-rc.1", "1.0.0"), entry("1.1.0-rc.2", "1.1.0-rc.1"),
+				entry("1.1.0", "1.1.0-rc.2"), entry("1.2.0", "1.1.0"),
+			},
+			[]any{entry("1.0.0", "0.9.0"), entry("1.1.0", "1.0.0", "1.1.0-rc.1", "1.1.0-rc.2"), entry("1.2.0", "1.1.0")},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			channel := func(name string, entries []any) map[string]any {
+				return map[string]any{"schema": "olm.channel", "package": packageName, "name": name, "entries": entries}
+			}
+			want := []map[string]any{channel("candidate", tc.candidates)}
+			if tc.stables != nil {
+				want = append(want, channel("stable", tc.stables))
+			}
+			if diff := cmp.Diff(want, catalogChannels(tc.releases)); diff != "" {
+				t.Errorf("channels (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if _, err := channelsOf("latest"); err == nil {
+		t.Error("latest is a version")
+	}
+}
+
+// TestABundleNamesItsChannels in its annotations, which are also the labels of its image.
+func TestABundleNamesItsChannels(t *testing.T) {
+	for version, want := range map[string][2]string{"0.1.0": {"candidate", "candidate"}, "1.0.0-rc.1": {"candidate", "candidate"}, "1.0.0": {"candidate,stable", "stable"}} {
+		output := t.TempDir()
+		if err := run(release{version: version}, "../../config", output, ""); err != nil {
+			t.Fatal(err)
+		}
+		labels, err := os.ReadFile(filepath.Join(output, "bundle.Dockerfile"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range []string{"channels.v1=" + want[0], "channel.default.v1=" + want[1]} {
+			if !strings.Contains(string(labels), "LABEL operators.operatorframework.io.bundle."+line+"\n") {
+				t.Errorf("the bundle of %s has no label that ends with %s", version, line)
 			}
 		}
 	}

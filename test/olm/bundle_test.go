@@ -14,13 +14,9 @@ import (
 	"github.com/operator-framework/api/pkg/manifests"
 	"github.com/operator-framework/api/pkg/validation"
 	interfaces "github.com/operator-framework/api/pkg/validation/interfaces"
-	"github.com/operator-framework/operator-registry/alpha/declcfg"
 )
 
-const (
-	bundleFolder  = "../../bundle"
-	catalogFolder = "../../catalog"
-)
+const bundleFolder = "../../bundle"
 
 // misread is what a validator says of rules for events and runtimeclasses: it takes them for rules for versions of these kinds that are
 // gone, but rules have no versions.
@@ -97,31 +93,5 @@ func TestValidatorsJudge(t *testing.T) {
 				t.Error("no validator complains")
 			}
 		})
-	}
-}
-
-func TestCatalog(t *testing.T) {
-	catalog, err := declcfg.LoadFS(t.Context(), os.DirFS(catalogFolder))
-	if err != nil {
-		t.Fatal(err)
-	}
-	model, err := declcfg.ConvertToModel(*catalog)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := model.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	channel := model["lowlatency-operator"].DefaultChannel
-	head, err := channel.Head()
-	if err != nil {
-		t.Fatal(err)
-	}
-	bundle, err := manifests.GetBundleFromDir(bundleFolder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if head.Name != bundle.CSV.GetName() {
-		t.Errorf("the head of channel %s is %s, the bundle is %s", channel.Name, head.Name, bundle.CSV.GetName())
 	}
 }
