@@ -32,6 +32,7 @@ PROMTOOL := $(CACHE)/bin/promtool-$(PROMETHEUS_VERSION)/promtool
 PROMETHEUS := $(CACHE)/bin/prometheus-$(PROMETHEUS_VERSION)/prometheus
 BENCHSTAT := $(CACHE)/bin/benchstat-$(BENCHSTAT_VERSION)/benchstat
 COSIGN := $(CACHE)/bin/cosign-$(COSIGN_VERSION)/cosign
+KREW := $(CACHE)/bin/krew-$(KREW_VERSION)/krew
 GOVULNCHECK := $(CACHE)/bin/govulncheck-$(GOVULNCHECK_VERSION)/govulncheck
 
 # One binary without C code, reproducible from the source alone.
@@ -437,7 +438,7 @@ test-cosign: $(COSIGN) ## Push images to a registry on this machine, that of dis
 	cd hack/image && COSIGN=$(COSIGN) RELEASE=$(if $(wildcard dist/release/image.tar),$(CURDIR)/dist/release) go test -count=1 -v -run '^TestCosign$$' .
 
 .PHONY: test-release
-test-release: programs-test-release envtest $(KUBECTL_HERE) ## Make a release twice, fail when they differ in one byte, install it on a real API server, run its plugin.
+test-release: programs-test-release envtest $(KUBECTL_HERE) $(KREW) ## Make a release twice, fail when they differ in one byte, install it on a real API server, run its plugin.
 	go run ./hack/release -version 0.1.0 -output dist/release
 	go run ./hack/release -version 0.1.0 -output dist/release-again
 	diff -r dist/release dist/release-again && rm -rf dist/release-again
@@ -445,8 +446,8 @@ test-release: programs-test-release envtest $(KUBECTL_HERE) ## Make a release tw
 	$(MAKE) --no-print-directory try-release
 
 .PHONY: try-release
-try-release: envtest $(KUBECTL_HERE) ## Install the release in dist/release on a real API server by kubectl and Helm, and run its plugin.
-	RELEASE=$(CURDIR)/dist/release KUBECTL=$(KUBECTL_HERE) \
+try-release: envtest $(KUBECTL_HERE) $(KREW) ## Install the release in dist/release on a real API server by kubectl and Helm, its plugin by krew, and run it.
+	RELEASE=$(CURDIR)/dist/release KUBECTL=$(KUBECTL_HERE) KREW=$(KREW) \
 		$(GO_TEST) -tags release -count=1 -v ./test/release
 	cd test/helm && CHART=$$(echo $(CURDIR)/dist/release/lowlatency-operator-*.tgz) IMAGE=$$(cat $(CURDIR)/dist/release/image-digest.txt) \
 		$(GO_TEST) -count=1 -v -run '^TestRelease$$' ./...
@@ -540,6 +541,9 @@ $(BENCHSTAT):
 
 $(COSIGN):
 	@hack/toolchain.sh cosign
+
+$(KREW):
+	@hack/toolchain.sh krew
 
 $(GOVULNCHECK):
 	@hack/toolchain.sh govulncheck

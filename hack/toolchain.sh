@@ -13,7 +13,7 @@
 # what runs a real node beside that API server: the kubelet, the controller manager and the scheduler of the same
 # release, and containerd with its shim and ctr; they are downloaded with curl from where Kubernetes releases its
 # programs, and built from Go modules where that cannot be reached. "olm" is Operator Lifecycle Manager with its
-# server of catalogs, "argocd" is Argo CD; both are built, and so is "cosign". Several runs at the same time are safe: they
+# server of catalogs, "argocd" is Argo CD; both are built, and so are "cosign" and "krew", beside which its judge of manifests is. Several runs at the same time are safe: they
 # take turns, and a program appears in the cache only when it is complete.
 #
 #   LOWLATENCY_CACHE     the cache (default: $XDG_CACHE_HOME/lowlatency-operator)
@@ -116,13 +116,14 @@ publish() {
   staging=
 }
 
-# install_tool NAME VERSION PACKAGE HINT installs a Go program at its exact version.
+# install_tool NAME VERSION PACKAGE HINT [PACKAGE...] installs a Go program at its exact version, and others of its module beside it.
 install_tool() {
   local name=$1 version=$2 package=$3 hint=$4
+  shift 4
   mkdir -p "$cache/bin"
   staging=$(mktemp -d "$cache/bin/.$name.XXXXXX")
   build "building $name $version ($hint; once per machine)" "$name-$version" \
-    env GOBIN="$staging" go install "$package@$version"
+    env GOBIN="$staging" go install "$package@$version" "${@/%/@$version}"
   publish "$(dirname "$(tool_path "$name" "$version")")"
 }
 
@@ -282,7 +283,8 @@ present() {
   olm) [ -x "$(tool_path olm "$OLM_VERSION")" ] ;;
   argocd) [ -x "$(tool_path argocd "$ARGOCD_VERSION")" ] ;;
   cosign) [ -x "$(tool_path cosign "$COSIGN_VERSION")" ] ;;
-  *) fail "unknown tool $1: known are envtest, controller-gen, golangci-lint, kustomize, benchstat, govulncheck, promtool, prometheus, node, controller-manager, kubectl, olm, argocd and cosign" ;;
+  krew) [ -x "$(tool_path krew "$KREW_VERSION")" ] ;;
+  *) fail "unknown tool $1: known are envtest, controller-gen, golangci-lint, kustomize, benchstat, govulncheck, promtool, prometheus, node, controller-manager, kubectl, olm, argocd, cosign and krew" ;;
   esac
 }
 
@@ -312,6 +314,8 @@ install() {
     github.com/argoproj/argo-cd/v3/cmd ./redis ;;
   cosign) install_tool cosign "$COSIGN_VERSION" \
     github.com/sigstore/cosign/v3/cmd/cosign "many minutes on 2 cores" ;;
+  krew) install_tool krew "$KREW_VERSION" \
+    sigs.k8s.io/krew/cmd/krew "about 20 seconds on 2 cores" sigs.k8s.io/krew/cmd/validate-krew-manifest ;;
   esac
 }
 

@@ -188,7 +188,7 @@ func (p *krewPlatform) checkFiles(name string, packed []string) []error {
 		}
 		installed = append(installed, path.Join(file.To, path.Base(file.From)))
 	}
-	for _, needed := range []string{p.Bin, "LICENSE"} {
+	for _, needed := range []string{p.Bin, "LICENSE", kubectlCompletion} {
 		if needed == "" || !slices.Contains(installed, needed) {
 			failures = append(failures, fmt.Errorf("of %s krew does not install %q", name, needed))
 		}

@@ -14,7 +14,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const plugin = "kubectl-lowlatency"
+const (
+	plugin = "kubectl-lowlatency"
+	// kubectlCompletion is the program by which kubectl completes the plugin's words.
+	kubectlCompletion = "kubectl_complete-lowlatency"
+)
 
 // platform is one that the plugin of kubectl runs on.
 type platform struct{ system, architecture string }
@@ -73,11 +77,11 @@ func completions(ctx context.Context, scratch string) ([]entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("packing the plugin: %w", err)
 	}
-	completion, err := os.ReadFile("hack/kubectl_complete-lowlatency")
+	completion, err := os.ReadFile("hack/" + kubectlCompletion)
 	if err != nil {
 		return nil, fmt.Errorf("packing the plugin: %w", err)
 	}
-	entries := []entry{{"LICENSE", licence, 0o644}, {"kubectl_complete-lowlatency", completion, 0o755}}
+	entries := []entry{{"LICENSE", licence, 0o644}, {kubectlCompletion, completion, 0o755}}
 	for _, shell := range []string{"bash", "fish", "zsh"} {
 		text, err := run(ctx, nil, host, "completion", shell)
 		if err != nil {
@@ -107,7 +111,7 @@ func (r *release) makePlugin(ctx context.Context, on platform, scratch string, s
 func (r *release) krew(sums map[platform]string) map[string]any {
 	all := make([]any, 0, len(sums))
 	for _, one := range platforms() {
-		names := append(one.programs(plugin), "LICENSE", "THIRD-PARTY")
+		names := append(one.programs(plugin), "LICENSE", "THIRD-PARTY", kubectlCompletion)
 		files := make([]any, 0, len(names))
 		for _, name := range names {
 			files = append(files, map[string]any{"from": name, "to": "."})
@@ -126,6 +130,9 @@ func (r *release) krew(sums map[platform]string) map[string]any {
 			"shortDescription": "Plan and prove nodes for low latency",
 			"description": "Shows what profiles and pools of the Low Latency Node Operator make of nodes, before and after: topology, plan,\n" +
 				"rendered manifests and checks, on a cluster, on snapshots of hosts, or on this machine.\n",
+			// krew links the plugin alone into the PATH.
+			"caveats": "So that kubectl on Linux or macOS completes the plugin's words, put this program into the PATH, too:\n" +
+				"  cp ${KREW_ROOT:-$HOME/.krew}/store/" + krewName + "/v" + r.version + "/" + kubectlCompletion + " ${KREW_ROOT:-$HOME/.krew}/bin/\n",
 			"platforms": all,
 		},
 	}

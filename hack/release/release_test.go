@@ -57,7 +57,7 @@ func made(t *testing.T) *release {
 // packPlugin writes an archive of the plugin, with stand-ins for its files, and returns its sum.
 func packPlugin(t *testing.T, r *release, on platform) string {
 	t.Helper()
-	names := append(on.programs(plugin), "LICENSE", "THIRD-PARTY")
+	names := append(on.programs(plugin), "LICENSE", "THIRD-PARTY", kubectlCompletion)
 	entries := make([]entry, 0, len(names))
 	for _, name := range names {
 		entries = append(entries, entry{name, []byte(name), 0o755})
@@ -265,6 +265,7 @@ func TestKrew(t *testing.T) {
 		"a file that is missing": {"from: lowlatency-traffic", "from: traffic", `has no file "traffic"`},
 		"a file to nowhere":      {"to: .", "to: \"\"", `that goes to ""`},
 		"no licence":             {"from: LICENSE", "from: THIRD-PARTY", `krew does not install "LICENSE"`},
+		"no completion":          {"from: kubectl_complete-lowlatency", "from: THIRD-PARTY", `krew does not install "kubectl_complete-lowlatency"`},
 		"an unknown key":         {"os: linux", "system: linux", `is selected by "system"`},
 		"an unknown machine":     {"os: darwin", "os: macos", "is for no machine"},
 		"two for one machine":    {"arch: arm64\n        os: darwin", "arch: amd64\n        os: darwin", "2 platforms are for"},

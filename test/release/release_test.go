@@ -169,12 +169,12 @@ func TestKubernetes(t *testing.T) {
 	if said, err := run(t, c.environment, c.kubectl, "lowlatency", "pool"); err == nil || !strings.Contains(said, "the cluster has no BypassNICPool") {
 		t.Errorf("asked for pools of a new cluster, the plugin says %v: %s", err, said)
 	}
-	c.expectCompletion()
+	expectCompletion(t, c.kubectl, c.environment)
 }
 
 // expectCompletion has kubectl complete the plugin's words, which it does by the program kubectl_complete-lowlatency beside it.
-func (c *cluster) expectCompletion() {
-	c.Helper()
+func expectCompletion(t *testing.T, kubectl string, environment []string) {
+	t.Helper()
 	for _, tc := range []struct {
 		words []string
 		want  string
@@ -183,9 +183,9 @@ func (c *cluster) expectCompletion() {
 		{[]string{"explain", "irq"}, "irq.default-affinity\t"},
 		{[]string{"plan", "--agai"}, "--against\t"},
 	} {
-		said := c.run(append([]string{"__complete", "lowlatency"}, tc.words...)...)
+		said := must(t, environment, kubectl, append([]string{"__complete", "lowlatency"}, tc.words...)...)
 		if !strings.Contains(said, "\n"+tc.want) || strings.Contains(said, "\nplan\t") {
-			c.Errorf("kubectl lowlatency %s is completed by %q, want %q among it", strings.Join(tc.words, " "), said, tc.want)
+			t.Errorf("kubectl lowlatency %s is completed by %q, want %q among it", strings.Join(tc.words, " "), said, tc.want)
 		}
 	}
 }
