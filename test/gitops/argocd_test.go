@@ -24,8 +24,7 @@ func TestArgoCDItself(t *testing.T) {
 	answer := regexp.MustCompile(`(?s)STATUS: (\S*)\nMESSAGE: (.*?)\n?$`)
 	for _, kind := range kinds() {
 		states := recorded(t, kind)
-		// A LowLatencyNode has no recorded states: what its check says is in TestHealthOfANode.
-		if len(states) == 0 && kind != "LowLatencyNode" {
+		if len(states) == 0 {
 			t.Errorf("no state of %s is recorded", kind)
 		}
 		for name, conditions := range states {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	flux "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	lua "github.com/yuin/gopher-lua"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
@@ -25,7 +26,7 @@ import (
 const (
 	checks = "../../config/gitops/argocd"
 	// states are the folders of kinds with files of recorded conditions, wherever the tests are that have recorded them.
-	states = "../../internal/fleet/*/testdata/states"
+	states = "../../internal/*/*/testdata/states"
 
 	healthy, progressing, degraded, suspended = "Healthy", "Progressing", "Degraded", "Suspended"
 )
@@ -179,19 +180,38 @@ func TestHealthOfEveryState(t *testing.T) {
 // knows work in progress only.
 func expectSameOfKstatus(t *testing.T, name, verdict string, conditions []any) {
 	t.Helper()
-	result, err := status.Compute(object("Any", conditions))
+	said := kstatus(t, object("Any", conditions))
+	if (said == current) != (verdict == healthy) {
+		t.Errorf("%s: Argo CD says %s, kstatus %s", name, verdict, said)
+	}
+	if said == failed && verdict != degraded {
+		t.Errorf("%s: Argo CD says %s of what has failed", name, verdict)
+	}
+	if stalled, _, _ := find(conditions, "Stalled"); (stalled == "True") != (said == failed) {
+		t.Errorf("%s: kstatus says %s, Stalled is %q", name, said, stalled)
+	}
+}
+
+// The verdicts of kstatus.
+const (
+	current, failed, inProgress = string(status.CurrentStatus), string(status.FailedStatus), string(status.InProgressStatus)
+)
+
+// kstatus is the verdict of kstatus, which must be that of the copy by which Flux judges.
+func kstatus(t *testing.T, object *unstructured.Unstructured) string {
+	t.Helper()
+	result, err := status.Compute(object)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if (result.Status == status.CurrentStatus) != (verdict == healthy) {
-		t.Errorf("%s: Argo CD says %s, kstatus %s", name, verdict, result.Status)
+	ofFlux, err := flux.Compute(object)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if result.Status == status.FailedStatus && verdict != degraded {
-		t.Errorf("%s: Argo CD says %s of what has failed", name, verdict)
+	if ofFlux.Status.String() != result.Status.String() || ofFlux.Message != result.Message {
+		t.Errorf("kstatus says %s (%s), Flux %s (%s)", result.Status, result.Message, ofFlux.Status, ofFlux.Message)
 	}
-	if stalled, _, _ := find(conditions, "Stalled"); (stalled == "True") != (result.Status == status.FailedStatus) {
-		t.Errorf("%s: kstatus says %s, Stalled is %q", name, result.Status, stalled)
-	}
+	return result.Status.String()
 }
 
 func TestHealthBeforeTheOperatorHasLooked(t *testing.T) {
@@ -201,6 +221,10 @@ func TestHealthBeforeTheOperatorHasLooked(t *testing.T) {
 		delete(bare.Object, "status")
 		if got, message := health(t, kind, bare); got != progressing || message == "" {
 			t.Errorf("%s without a status is %s (%s)", kind, got, message)
+		}
+		// The one difference: kstatus knows no kind of ours, and takes one without a status for one that never has any.
+		if said := kstatus(t, bare); said != current {
+			t.Errorf("without a status kstatus says %s of %s: docs/conditions.md says otherwise", said, kind)
 		}
 		empty := object(kind, nil)
 		empty.Object["status"] = map[string]any{}
@@ -215,26 +239,42 @@ func TestHealthBeforeTheOperatorHasLooked(t *testing.T) {
 		if got, _ := health(t, kind, edited); got != progressing {
 			t.Errorf("%s with a new spec is %s", kind, got)
 		}
+		if said := kstatus(t, edited); said != inProgress {
+			t.Errorf("with a new spec kstatus says %s of %s", said, kind)
+		}
 	}
 }
 
-// TestHealthOfANode: the conditions are those of docs/conditions.md.
+// TestHealthOfANode: what the agent reports. It knows no Stalled; a plan that has not come about for good is Degraded nevertheless.
 func TestHealthOfANode(t *testing.T) {
-	for name, tc := range map[string]struct{ status, reason, want string }{
-		"proven":              {"True", "Verified", healthy},
-		"contradicts":         {"False", "ChecksFailed", degraded},
-		"has not rebooted":    {"False", "RebootPending", progressing},
-		"facts are missing":   {"Unknown", "ChecksUnknown", progressing},
-		"no plan yet":         {"Unknown", "AwaitingPlan", progressing},
-		"not looked at again": {"Unknown", "AwaitingVerification", progressing},
-	} {
-		conditions := []any{
-			map[string]any{"type": "Applied", "status": "True", "reason": "x", "message": "y"},
-			map[string]any{"type": "Ready", "status": tc.status, "reason": tc.reason, "message": "it says so"},
+	all := recorded(t, "LowLatencyNode")
+	for name, reason := range map[string]string{"has not rebooted": "RebootPending", "not looked at again": "AwaitingVerification"} {
+		ready := map[string]any{"type": "Ready", "status": "False", "reason": reason, "message": "it says so"}
+		all["of other packages: "+name] = []any{map[string]any{"type": "Applied", "status": "False", "reason": reason, "message": "x"}, ready}
+	}
+	seen := map[string]int{}
+	for name, conditions := range all {
+		isReady, reason, want := find(conditions, "Ready")
+		verdict := progressing
+		switch {
+		case isReady == "True":
+			verdict = healthy
+		case isReady == "False" && slices.Contains([]string{"ChecksFailed", "Refused", "TakenBack"}, reason):
+			verdict = degraded
 		}
-		if got, message := health(t, "LowLatencyNode", object("LowLatencyNode", conditions)); got != tc.want || message != "it says so" {
-			t.Errorf("a node that %s is %s (%s), want %s", name, got, message, tc.want)
+		got, message := health(t, "LowLatencyNode", object("LowLatencyNode", conditions))
+		if got != verdict || message != want {
+			t.Errorf("%s: health is %s (%s), want %s (%s)", name, got, message, verdict, want)
 		}
+		expectSameOfKstatus(t, name, got, conditions)
+		seen[isReady+" "+reason]++
+	}
+	states := []string{
+		"False AwaitingVerification", "False ChecksFailed", "False RebootPending", "False Refused", "False TakenBack", "True Verified",
+		"Unknown AwaitingPlan", "Unknown ChecksUnknown",
+	}
+	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, states) {
+		t.Errorf("the states of nodes are %q, want %q", got, states)
 	}
 }
 

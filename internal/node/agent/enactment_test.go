@@ -15,6 +15,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/states"
 )
 
 // TestEnactment: what a guard says is reported within bounds. What cannot be read is not taken for what it was, nor for no guard.
@@ -89,6 +90,7 @@ func TestHandedBack(t *testing.T) {
 	back := func(change func(*v1alpha1.NodeEnactment)) *v1alpha1.NodeEnactment {
 		return said(v1alpha1.EnactmentTakenBack, "NotVerified", change)
 	}
+	recorded := states.Recorder{}
 	for name, tc := range map[string]struct {
 		outcome v1alpha1.Outcome
 		guard   *v1alpha1.NodeEnactment
@@ -110,6 +112,7 @@ func TestHandedBack(t *testing.T) {
 			got := Observe(v1alpha1.LowLatencyNodeStatus{}, Observation{
 				Generation: 1, PlanHash: "p1", Inventory: &v1alpha1.Inventory{}, Report: verified(tc.outcome), Enactment: tc.guard, Now: at(1),
 			})
+			recorded.Record(name, got.Conditions)
 			for _, kind := range []string{v1alpha1.ConditionApplied, v1alpha1.ConditionReady} {
 				c := meta.FindStatusCondition(got.Conditions, kind)
 				if text := string(c.Status) + " " + c.Reason + " " + strings.TrimPrefix(c.Message, "Applied: "); !strings.HasPrefix(text, tc.want) {
@@ -121,4 +124,5 @@ func TestHandedBack(t *testing.T) {
 			}
 		})
 	}
+	recorded.Assert(t, "LowLatencyNode")
 }

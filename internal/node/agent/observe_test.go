@@ -16,6 +16,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/states"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
 
@@ -35,6 +36,15 @@ func summary(status v1alpha1.LowLatencyNodeStatus) []string {
 		lines = append(lines, fmt.Sprintf("%s %s %s at %d of generation %d", c.Type, c.Status, c.Reason, c.LastTransitionTime.Minute(), c.ObservedGeneration))
 	}
 	return lines
+}
+
+// rest is what a status says besides conditions.
+type rest struct {
+	Inventory  *v1alpha1.Inventory
+	Plan       string
+	Checks     *v1alpha1.CheckCounts
+	Findings   int
+	Generation int64
 }
 
 func TestObserve(t *testing.T) {
@@ -95,19 +105,14 @@ func TestObserve(t *testing.T) {
 			wantInventory: inventory,
 		},
 	}
+	recorded := states.Recorder{}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			before := *tc.previous.DeepCopy()
 			got := Observe(tc.previous, tc.seen)
+			recorded.Record(name, got.Conditions)
 			if diff := cmp.Diff(tc.want, summary(got)); diff != "" {
 				t.Error(diff)
-			}
-			type rest struct {
-				Inventory  *v1alpha1.Inventory
-				Plan       string
-				Checks     *v1alpha1.CheckCounts
-				Findings   int
-				Generation int64
 			}
 			want := rest{tc.wantInventory, tc.wantPlan, tc.wantChecks, tc.wantFindings, tc.seen.Generation}
 			if diff := cmp.Diff(want, rest{got.Inventory, got.VerifiedPlanHash, got.Checks, len(got.Findings), got.ObservedGeneration}); diff != "" {
@@ -118,6 +123,7 @@ func TestObserve(t *testing.T) {
 			}
 		})
 	}
+	recorded.Assert(t, "LowLatencyNode")
 }
 
 // A pass that finds what the last one found must not change the status.

@@ -1,4 +1,4 @@
--- The agent of the node writes the conditions. A check that has failed does not mend itself; everything else is awaited.
+-- The agent of the node writes the conditions. A check that has failed, and a plan that the guard has refused or taken back, do not mend themselves; everything else is awaited.
 local health = {status = "Progressing", message = "The agent of the node has not reported yet."}
 if obj.status == nil or obj.status.conditions == nil then
   return health
@@ -8,7 +8,8 @@ for _, condition in ipairs(obj.status.conditions) do
     health.message = condition.message
     if condition.status == "True" then
       health.status = "Healthy"
-    elseif condition.status == "False" and condition.reason == "ChecksFailed" then
+    elseif condition.status == "False" and
+      (condition.reason == "ChecksFailed" or condition.reason == "Refused" or condition.reason == "TakenBack") then
       health.status = "Degraded"
     end
   end
