@@ -24,14 +24,15 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/enactment"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/manifest"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/kubernetes"
 )
 
 // NodeAnnotations are the annotations of a Node by which it is decided.
 func NodeAnnotations() []string {
-	return []string{
+	return append(kubernetes.NodeAnnotations(),
 		v1alpha1.AnnotationCordoned, v1alpha1.AnnotationHeld, v1alpha1.AnnotationRetry, kuredReboots, karpenterHold, autoscalerHold,
 		nodeMachine, nodeMachineNamespace,
-	}
+	)
 }
 
 // metadata is that of an object about a node, which goes with the Node.

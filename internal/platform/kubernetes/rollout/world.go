@@ -177,7 +177,7 @@ func (p *Platform) nodeOf(w *world, node *corev1.Node) enactment.Node {
 	p.keyOf(w, &n)
 	if n.Wanted != nil && n.Wanted.Action == enactment.Enact {
 		n.IsApplied = isApplied(node, report, n.Wanted.PlanHash)
-		n.Wanted.Refused = p.refusal(w, report, n.Wanted.PlanHash)
+		n.Wanted.Refused = p.refusal(w, node, report, n.Wanted.PlanHash)
 	}
 	return n
 }
@@ -227,9 +227,12 @@ func numberOf(text string) int64 {
 }
 
 // refusal says why a plan cannot be written on a host; "" when it can, and while nothing is known of the host.
-func (p *Platform) refusal(w *world, report *v1alpha1.LowLatencyNode, hash string) string {
+func (p *Platform) refusal(w *world, node *corev1.Node, report *v1alpha1.LowLatencyNode, hash string) string {
 	if !fleet.HasInventory(report) || report.Status.Software == nil || w.inForce(report.Name) == hash {
 		return ""
+	}
+	if why := kubernetes.CheckNodeArguments(node.Annotations); why != "" {
+		return why
 	}
 	written, err := p.writing(w.plans[hash], hash, report)
 	if err != nil {
