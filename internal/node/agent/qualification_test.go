@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
