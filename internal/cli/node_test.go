@@ -253,7 +253,7 @@ func TestNodeInCluster(t *testing.T) {
 	}{
 		"a node": {[]string{"a", "--kubeconfig", config}, ExitFindings, []string{
 			"profile trading, plan " + sound.Spec.PlanHash + ", the agent has looked ", "s ago\n40 passed · 1 failed · 0 unknown · 0 waived\n", "DeJittered  False   3h     ChecksFailed",
-			"I/-!6", "NIC!  ens1f0np0  0000:81:00.0", "pool x2: Healthy, 0 of 2 used", "planned 4 · what is there is not reported",
+			"I/-!6", "NIC!  ens1f0np0  0000:81:00.0", "pool x2: Healthy, 0 of 2 used", "planned 4 · not reported",
 		}, ""},
 		"a plan that is not the node's": {[]string{"b", "--kubeconfig", config}, ExitFindings, []string{
 			", the agent has looked 60m ago\n", "the agent on node b has not looked at the host since ", "besides, the agent on node b has not", "NUMAAligned  Unknown  58m    HeartbeatStale",

@@ -94,7 +94,7 @@ func (s HugepageState) Words() string {
 		promised = fmt.Sprintf("planned %d", *s.Promised)
 	}
 	if s.Total == nil || s.Free == nil {
-		return layout.Join(promised, "what is there is not reported")
+		return layout.Join(promised, "not reported")
 	}
 	if *s.Total == 0 && promised == "" {
 		return "none"

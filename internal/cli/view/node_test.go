@@ -209,8 +209,8 @@ func TestSharesOfABar(t *testing.T) {
 		"free and missing":  {new(int64(3)), new(int64(1)), new(int64(1)), Shares{Free: 3, Missing: 7}, "0 of 1 in use · planned 3"},
 		"mostly free":       {new(int64(3)), new(int64(2)), new(int64(2)), Shares{Free: 7, Missing: 3}, "0 of 2 in use · planned 3"},
 		"nothing at all":    {nil, new(int64(0)), new(int64(0)), Shares{}, "none"},
-		"nothing is known":  {nil, nil, nil, Shares{Unknown: 10}, "what is there is not reported"},
-		"the plan is known": {new(int64(4)), nil, nil, Shares{Unknown: 10}, "planned 4 · what is there is not reported"},
+		"nothing is known":  {nil, nil, nil, Shares{Unknown: 10}, "not reported"},
+		"the plan is known": {new(int64(4)), nil, nil, Shares{Unknown: 10}, "planned 4 · not reported"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
