@@ -397,6 +397,8 @@ const (
 	// MaxUnknownReasonLength bounds why something was not counted, MaxIdleStateLength the name of an idle state.
 	MaxUnknownReasonLength = 128
 	MaxIdleStateLength     = 32
+	// MaxBusyPercent bounds for how much of the time a CPU was at work.
+	MaxBusyPercent = 100
 	// MaxHistogramLength bounds the histogram of a measurement.
 	MaxHistogramLength = 2048
 	// MaxTestServers bounds spec.traffic.server.nodeNames.

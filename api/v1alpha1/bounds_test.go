@@ -265,9 +265,7 @@ func testBounds() []bound {
 	smis := func(field string) string {
 		return measured("managementInterrupts."+field) + " lln: spec.qualification.managementInterrupts." + field + " lt:"
 	}
-	isolation := func(field string) string {
-		return measured("isolation."+field) + " " + side("isolation."+field)
-	}
+	isolation := func(field string) string { return measured("isolation."+field) + " " + side("isolation."+field) }
 	figures := func(field string) string {
 		return measured("network.sizes[]."+field) + " " + side("sizes[]."+field) + " " + rate("fromIntended."+field) + " " + rate("fromSent."+field)
 	}
@@ -289,8 +287,9 @@ func testBounds() []bound {
 		{v1alpha1.MaxPercentiles, "maxItems", "lt: spec.budget.percentiles spec.budget.ratios spec.loadSearch.percentiles " + measured("percentiles") + " " + figures("percentiles") + " " + figures("intervals")},
 		{v1alpha1.MaxTestReasonLength, "maxLength", "lt: status.results[].reason " + measured("network.load.failReason")},
 		{v1alpha1.MaxTestMessageLength, "maxLength", "lt: status.results[].message"},
-		{v1alpha1.MaxCPUNumber, "maximum", measured("worstCPU") + " " + isolation("runQueue.cpu") + " " + isolation("idleStates.cpu") + " " + smis("cpu")},
-		{v1alpha1.MaxUnknownReasonLength, "maxLength", isolation("runQueue.unknownReason") + " " + isolation("idleStates.unknownReason") + " " + smis("unknownReason")},
+		{v1alpha1.MaxCPUNumber, "maximum", measured("worstCPU") + " " + isolation("runQueue.cpu") + " " + isolation("idleStates.cpu") + " " + isolation("busy.cpu") + " " + smis("cpu")},
+		{v1alpha1.MaxUnknownReasonLength, "maxLength", isolation("runQueue.unknownReason") + " " + isolation("idleStates.unknownReason") + " " + isolation("busy.unknownReason") + " " + smis("unknownReason")},
+		{v1alpha1.MaxBusyPercent, "maximum", isolation("busy.percent")},
 		{v1alpha1.MaxIdleStateLength, "maxLength", isolation("idleStates.name")},
 		{v1alpha1.MaxGeneration, "maximum", isolation("runQueue.waitedNanoseconds") + " " + isolation("runQueue.countedNanoseconds") + " " +
 			isolation("idleStates.entries") + " " + isolation("idleStates.latencyMicroseconds") + " " + isolation("idleStates.countedNanoseconds") + " " + smis("count")},

@@ -13,6 +13,35 @@ type LatencyIsolation struct {
 	// idleStates is which idle state a CPU entered, and how often.
 	// +required
 	IdleStates LatencyIdleStates `json:"idleStates"`
+
+	// busy is for how much of the time a CPU was at work, that of the measurement included. When omitted, the measurement was made by a version of the
+	// operator that did not ask.
+	// +optional
+	Busy *LatencyBusy `json:"busy,omitempty"`
+}
+
+// LatencyBusy is for how much of the time a CPU was at work, by /proc/stat: for programs, the kernel, interrupts, or what the hypervisor took.
+type LatencyBusy struct {
+	// state is Counted or Unknown.
+	// +required
+	State CountedState `json:"state"`
+
+	// unknownReason says why the state is Unknown.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	UnknownReason string `json:"unknownReason,omitempty"`
+
+	// cpu is the CPU that was at work most. When omitted, nobody knows.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
+	// +optional
+	CPU *int32 `json:"cpu,omitempty"`
+
+	// percent of the time, over all repetitions. When omitted, nobody knows. A client that spins is at work all the time itself.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	Percent *int32 `json:"percent,omitempty"`
 }
 
 // CountedState says whether the kernel told what it has counted.

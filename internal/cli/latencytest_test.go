@@ -814,9 +814,10 @@ func TestIsolationIsReported(t *testing.T) {
 	test.Status.Results[0].Measured.Isolation = &v1alpha1.LatencyIsolation{
 		RunQueue:   v1alpha1.LatencyRunQueue{State: v1alpha1.StateCounted, CPU: new(int32(3)), WaitedNanoseconds: 24e6, CountedNanoseconds: 2e9},
 		IdleStates: v1alpha1.LatencyIdleStates{State: v1alpha1.StateUnknown, UnknownReason: "no idle states are listed"},
+		Busy:       &v1alpha1.LatencyBusy{State: v1alpha1.StateCounted, CPU: new(int32(3)), Percent: new(int32(97))},
 	}
 	file := saved(t, test)
-	const words = "over the measurement, threads waited 12 ms a second in the run queue of CPU 3, idle states unknown (no idle states are listed)"
+	const words = "over the measurement, threads waited 12 ms a second in the run queue of CPU 3, idle states unknown (no idle states are listed), CPU 3 was at work for 97 % of the time"
 	for form, want := range map[string]string{"text": "n1: " + words, "html": "<p>" + words + "</p>", "json": `"waitedNanoseconds": 24000000`} {
 		if got := run(t, "", "test", "report", "-f", file, "-o", form).out; !strings.Contains(strings.Join(strings.Fields(got), " "), want) {
 			t.Errorf("%s lacks %q:\n%s", form, want, got)
@@ -826,7 +827,7 @@ func TestIsolationIsReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	columns := []string{"run_queue_cpu", "run_queue_wait_ns_per_second", "idle_cpu", "idle_state", "idle_entries_per_second"}
+	columns := []string{"run_queue_cpu", "run_queue_wait_ns_per_second", "idle_cpu", "idle_state", "idle_entries_per_second", "busy_cpu", "busy_percent"}
 	got := make([][]string, 0, len(rows))
 	for _, row := range rows[1:] {
 		cells := make([]string, 0, len(columns))
@@ -835,7 +836,7 @@ func TestIsolationIsReported(t *testing.T) {
 		}
 		got = append(got, cells)
 	}
-	counted := []string{"3", "12000000", "", "", "unknown"}
+	counted := []string{"3", "12000000", "", "", "unknown", "3", "97"}
 	if diff := cmp.Diff([][]string{counted, counted, make([]string, len(columns))}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

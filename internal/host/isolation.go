@@ -26,9 +26,14 @@ type Isolation struct {
 	Waited Fact[map[int]uint64]
 	// WaitedIn is within which time that was read.
 	WaitedIn Span
+	// Busy is how long each CPU was at work.
+	Busy Fact[map[int]Ticks]
 	// idle are the idle states of each CPU.
 	idle map[int]idleReading
 }
+
+// Ticks are for how long a CPU was at work, and for how long at all, in the unit of /proc/stat.
+type Ticks struct{ Busy, All uint64 }
 
 // Span is a time within which something was read. A reader that does not get a CPU reads at any moment of it.
 type Span struct{ Began, Ended time.Time }
@@ -49,7 +54,7 @@ func spanOf(read func()) Span {
 	return Span{began, time.Now()}
 }
 
-// ReadIsolation reads /proc/schedstat and the idle states of the given CPUs, and nothing else; none of these makes another CPU run code. The
+// ReadIsolation reads /proc/schedstat, /proc/stat and the idle states of the given CPUs, and nothing else; none of these makes another CPU run code. The
 // earlier reading of the same CPUs, nil for the first, saves names and latencies of idle states from being read again. What the host does
 // not have is absent; the only error is that the context has ended.
 func (h *Host) ReadIsolation(ctx context.Context, of cpus.Set, earlier *Isolation) (*Isolation, error) {
@@ -58,6 +63,7 @@ func (h *Host) ReadIsolation(ctx context.Context, of cpus.Set, earlier *Isolatio
 	r := newReader(ctx, view, nil)
 	now := &Isolation{idle: make(map[int]idleReading, of.Len())}
 	now.WaitedIn = spanOf(func() { now.Waited = r.waited() })
+	now.Busy = r.busy()
 	for _, cpu := range of.IDs() {
 		var states []IdleState
 		in := spanOf(func() {
@@ -124,6 +130,7 @@ func (i *Isolation) Since(earlier *Isolation, cpu int) counted.Isolation {
 	found := counted.Isolation{CPU: cpu, Nanoseconds: i.WaitedIn.since(earlier.WaitedIn), IdleNanoseconds: after.in.since(before.in)}
 	found.WaitedNanoseconds, found.RunQueueUnknown = waitedSince(earlier.Waited, i.Waited, cpu)
 	found.IdleStates, found.IdleUnknown = enteredSince(before.states, after.states, cpu)
+	found.BusyTicks, found.AllTicks, found.BusyUnknown = busySince(earlier.Busy, i.Busy, cpu)
 	return found
 }
 

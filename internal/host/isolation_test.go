@@ -19,6 +19,7 @@ func scheduled(waited, entered string) files {
 	folder := "sys/devices/system/cpu/cpu1/cpuidle/"
 	return files{
 		"proc/version": "Linux",
+		"proc/stat":    "cpu0 1 1 1 1 1 1 1 1\ncpu1 " + waited + " 1 1 1 1 1 1 1\n",
 		"proc/schedstat": "version 17\ntimestamp 4295\ncpu0 0 0 0 0 0 0 7 99999 2\ndomain0 MC 3 0 0 0\n" +
 			"cpu1 0 0 5 5 5 5 1000 " + waited + " 12\ndomain0 MC 3 0 0 0\n",
 		folder + "state0/name": "POLL\n", folder + "state0/latency": "0\n", folder + "state0/disable": "0\n", folder + "state0/usage": "4\n",
@@ -48,13 +49,13 @@ func TestIsolation(t *testing.T) {
 	}
 	took(before, 1)
 	took(after, 4)
-	want := counted.Isolation{CPU: 1, Nanoseconds: 4e9, IdleNanoseconds: 5e9, WaitedNanoseconds: 1200, IdleStates: []counted.IdleEntries{
+	want := counted.Isolation{CPU: 1, Nanoseconds: 4e9, IdleNanoseconds: 5e9, WaitedNanoseconds: 1200, BusyTicks: 1200, AllTicks: 1200, IdleStates: []counted.IdleEntries{
 		{State: "C6", LatencyMicroseconds: 133, Count: 5}, {State: "C1", LatencyMicroseconds: 2, Count: 5},
 	}}
 	if diff := cmp.Diff(want, after.Since(before, 1)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(counted.Isolation{CPU: 1, Nanoseconds: 1e9, IdleNanoseconds: 2e9}, before.Since(before, 1)); diff != "" {
+	if diff := cmp.Diff(counted.Isolation{CPU: 1, Nanoseconds: 1e9, IdleNanoseconds: 2e9, BusyUnknown: "/proc/stat: it was read twice within one tick"}, before.Since(before, 1)); diff != "" {
 		t.Errorf("a quiet CPU (-want +got):\n%s", diff)
 	}
 	// Of a CPU that nobody asked for, idle states are unknown.

@@ -23,7 +23,7 @@ func IsolationOf(all []counted.Isolation) *v1alpha1.LatencyIsolation {
 	if len(all) == 0 {
 		return nil
 	}
-	return &v1alpha1.LatencyIsolation{RunQueue: runQueueOf(all), IdleStates: idleStatesOf(all)}
+	return &v1alpha1.LatencyIsolation{RunQueue: runQueueOf(all), IdleStates: idleStatesOf(all), Busy: busyOf(all)}
 }
 
 // within is a count within the bounds of the API.
@@ -99,12 +99,16 @@ func addEntries(states []entered, more entered) []entered {
 	return states
 }
 
-// IsolationWords are what was counted, a phrase each: of the run queue, and of idle states. There are none of nil.
+// IsolationWords are what was counted, a phrase each: of the run queue, of idle states, and of work. There are none of nil.
 func IsolationWords(i *v1alpha1.LatencyIsolation) []string {
 	if i == nil {
 		return nil
 	}
-	return []string{runQueueWords(&i.RunQueue), idleStateWords(&i.IdleStates)}
+	words := []string{runQueueWords(&i.RunQueue), idleStateWords(&i.IdleStates)}
+	if i.Busy != nil {
+		words = append(words, busyWords(i.Busy))
+	}
+	return words
 }
 
 func runQueueWords(q *v1alpha1.LatencyRunQueue) string {
@@ -166,6 +170,9 @@ func isolationBlame(i *v1alpha1.LatencyIsolation) string {
 func checkIsolation(i *v1alpha1.LatencyIsolation) error {
 	if i == nil {
 		return nil
+	}
+	if err := checkBusy(i.Busy); err != nil {
+		return err
 	}
 	q, s := &i.RunQueue, &i.IdleStates
 	for _, one := range []total{

@@ -4,6 +4,7 @@
 package text
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -84,7 +85,7 @@ func intervalCells(f *v1alpha1.LatencyFigures) []string {
 
 // isolationColumns are those of what the scheduler and the idle governor counted, after all others.
 func isolationColumns() []string {
-	return []string{"run_queue_cpu", "run_queue_wait_ns_per_second", "idle_cpu", "idle_state", "idle_entries_per_second"}
+	return []string{"run_queue_cpu", "run_queue_wait_ns_per_second", "idle_cpu", "idle_state", "idle_entries_per_second", "busy_cpu", "busy_percent"}
 }
 
 // isolationOfRow is what was counted for a row: on its side of a comparison, or during the measurement.
@@ -113,6 +114,9 @@ func isolationCells(i *v1alpha1.LatencyIsolation) []string {
 	}
 	if s := &i.IdleStates; s.State == v1alpha1.StateCounted {
 		cells[2], cells[3], cells[4] = number(s.CPU), s.Name, qualification.EntriesPerSecond(s)
+	}
+	if b := i.Busy; b != nil {
+		cells[5], cells[6] = number(b.CPU), cmp.Or(number(b.Percent), "unknown")
 	}
 	return cells
 }

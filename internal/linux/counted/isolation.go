@@ -20,6 +20,12 @@ type Isolation struct {
 	IdleStates []IdleEntries `json:"idleStates,omitempty"`
 	// IdleUnknown says why that is not known; "" when it is.
 	IdleUnknown string `json:"idleUnknown,omitempty"`
+	// BusyTicks is for how long the CPU was at work, of AllTicks, in the unit of /proc/stat. AllTicks is 0 where that is not known, and in results that
+	// were saved before it was asked.
+	BusyTicks uint64 `json:"busyTicks,omitempty"`
+	AllTicks  uint64 `json:"allTicks,omitempty"`
+	// BusyUnknown says why that is not known; "" when it is.
+	BusyUnknown string `json:"busyUnknown,omitempty"`
 }
 
 // IdleEntries are how often a CPU entered one of its idle states.
@@ -31,9 +37,9 @@ type IdleEntries struct {
 	Count               uint64 `json:"count"`
 }
 
-// Uncounted is a CPU of which neither was counted, for a reason.
+// Uncounted is a CPU of which nothing was counted, for a reason.
 func Uncounted(cpu int, reason string) Isolation {
-	return Isolation{CPU: cpu, RunQueueUnknown: reason, IdleUnknown: reason}
+	return Isolation{CPU: cpu, RunQueueUnknown: reason, IdleUnknown: reason, BusyUnknown: reason}
 }
 
 // IdleOver is for how long idle states were counted.

@@ -27,14 +27,41 @@ func CheckQuiet(result *latency.Result) error {
 	for _, end := range []struct {
 		name        string
 		preemptions uint64
-	}{{"client", result.Preemptions}, {"server", result.ServerPreemptions}} {
+		cpu         int
+		seen        string
+	}{{"client", result.Preemptions, result.Setup.Client.CPU, seenOnCPU(result)}, {"server", result.ServerPreemptions, result.Setup.Server.CPU, ""}} {
 		if elapsed > 0 && float64(end.preemptions) > busyPreemptions*max(1, elapsed.Seconds()) {
 			return Problem{v1alpha1.TestMachineBusy, fmt.Sprintf(
-				"the machine was busy: the kernel gave the CPU of the %s to something else %d times in %s, more than %d times a second",
-				end.name, end.preemptions, elapsed.Round(time.Millisecond), busyPreemptions)}
+				"the machine was busy: the kernel gave the CPU of the %s%s to something else %d times in %s, more than %d times a second%s",
+				end.name, cpuWords(end.cpu), end.preemptions, elapsed.Round(time.Millisecond), busyPreemptions, end.seen)}
 		}
 	}
 	return nil
+}
+
+// cpuWords are the number of a CPU in brackets; "" when an end was kept to none.
+func cpuWords(cpu int) string {
+	if cpu < 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (CPU %d)", cpu)
+}
+
+// seenOnCPU says, as the end of a sentence, for how much of the time the CPU of the client was at work, and what the kernel counted there most besides. Which
+// program it was is not known: a container does not see those of others.
+func seenOnCPU(result *latency.Result) string {
+	var words []string
+	if busy := qualification.BusyWords(result.Isolation); busy != "" {
+		words = append(words, busy)
+	}
+	counts, _ := trafficCauses([]*latency.Result{{CountedNanoseconds: result.CountedNanoseconds, Counted: result.Counted}})
+	if len(counts) > 0 {
+		words = append(words, "most often the kernel counted "+counts[0])
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return "; " + strings.Join(words, ", ")
 }
 
 // CheckIdle is an error when CPUs of an end, Client or Server, are at work for others before it measures or answers; busy says which, "" none.

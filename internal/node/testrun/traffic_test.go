@@ -13,6 +13,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 )
 
@@ -174,6 +175,31 @@ func TestBusyMachines(t *testing.T) {
 		err := CheckQuiet(&latency.Result{Preemptions: tc.client, ServerPreemptions: tc.server, ElapsedNanoseconds: tc.elapsed.Nanoseconds()})
 		problem, _ := errors.AsType[Problem](err)
 		if (err != nil) != (tc.busy != "") || (tc.busy != "" && (problem.Reason != v1alpha1.TestMachineBusy || !strings.Contains(problem.Message, "CPU of the "+tc.busy))) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestBusyMachineSaysWhatWasSeen: which CPU it was, how busy it was, and what the kernel counted there, where anybody knows.
+func TestBusyMachineSaysWhatWasSeen(t *testing.T) {
+	const often = "to something else 6000 times in 1m0s, more than 50 times a second"
+	counted3 := &counted.Isolation{CPU: 3, BusyTicks: 97, AllTicks: 100}
+	events := []counted.Event{{Kind: counted.Softirq, Name: "TIMER", Count: 900}, {Kind: counted.Interrupt, Name: "24 eth0", Count: 600}}
+	for name, tc := range map[string]struct {
+		result latency.Result
+		want   string
+	}{
+		"all is known": {latency.Result{Preemptions: 6000, Isolation: counted3, Counted: events, CountedNanoseconds: 60e9},
+			"the kernel gave the CPU of the client (CPU 3) " + often + "; CPU 3 was at work for 97 % of the time, most often the kernel counted Interrupt 24 eth0 10 a second"},
+		"its work alone": {latency.Result{Preemptions: 6000, Isolation: counted3}, "(CPU 3) " + often + "; CPU 3 was at work for 97 % of the time"},
+		"nothing":        {latency.Result{Preemptions: 6000}, "(CPU 3) " + often},
+		"its work is not known": {latency.Result{Preemptions: 6000, Isolation: &counted.Isolation{CPU: 3, BusyUnknown: "no such file"}},
+			"(CPU 3) " + often + "; work of CPUs unknown (no such file)"},
+		"of the server nothing is counted here": {latency.Result{ServerPreemptions: 6000, Isolation: counted3}, "the CPU of the server " + often},
+	} {
+		tc.result.ElapsedNanoseconds = time.Minute.Nanoseconds()
+		tc.result.Setup.Client.CPU, tc.result.Setup.Server.CPU = 3, -1
+		if err := CheckQuiet(&tc.result); err == nil || !strings.HasSuffix(err.Error(), tc.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -87,6 +87,7 @@ func TestCountingIsolation(t *testing.T) {
 	root, h, _ := counting(t)
 	scheduler := func(waited, entered string) {
 		for name, text := range map[string]string{
+			"proc/stat":      "cpu1 " + waited + " 0 0 100 0 0 0 0\n",
 			"proc/schedstat": "version 15\ntimestamp 1\ncpu0 0 0 0 0 0 0 0 1 0\ncpu1 0 0 0 0 0 0 0 " + waited + " 0\n",
 			"sys/devices/system/cpu/cpu1/cpuidle/state0/name": "C1\n", "sys/devices/system/cpu/cpu1/cpuidle/state0/usage": entered + "\n",
 		} {
@@ -107,7 +108,7 @@ func TestCountingIsolation(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkTimes(t, got)
-	want := &counted.Isolation{CPU: 1, Nanoseconds: got.Isolation.Nanoseconds, IdleNanoseconds: got.Isolation.IdleNanoseconds, WaitedNanoseconds: 2400, IdleStates: []counted.IdleEntries{{State: "C1", Count: 2}}}
+	want := &counted.Isolation{CPU: 1, Nanoseconds: got.Isolation.Nanoseconds, IdleNanoseconds: got.Isolation.IdleNanoseconds, WaitedNanoseconds: 2400, BusyTicks: 2400, AllTicks: 2400, IdleStates: []counted.IdleEntries{{State: "C1", Count: 2}}}
 	if diff := cmp.Diff(want, got.Isolation); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
