@@ -71,14 +71,14 @@ func isOptional(file string) bool {
 }
 
 // Selected returns the chosen one of "always madvise [never]", as files have it that list all choices, or the value
-// itself.
+// itself. No choice has brackets in it.
 func Selected(value string) string {
 	if !strings.Contains(value, "[") {
 		return value
 	}
 	for field := range strings.FieldsSeq(value) {
 		if choice, opened := strings.CutPrefix(field, "["); opened {
-			if choice, closed := strings.CutSuffix(choice, "]"); closed {
+			if choice, closed := strings.CutSuffix(choice, "]"); closed && !strings.ContainsAny(choice, "[]") {
 				return choice
 			}
 		}
