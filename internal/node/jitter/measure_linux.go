@@ -97,7 +97,7 @@ func measureHere(request Request, ready func(Threads) error) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &measurement{request: request, clock: c, probes: make([]probe, len(request.CPUs))}
+	m := &measurement{request: request, clock: c, counters: findSMIs("/"), probes: make([]probe, len(request.CPUs))}
 	if err := m.run(ready); err != nil {
 		return nil, err
 	}
@@ -108,8 +108,10 @@ func measureHere(request Request, ready func(Threads) error) (*Result, error) {
 type measurement struct {
 	request Request
 	clock   clock
-	probes  []probe
-	begun   moment
+	// counters are those of system management interrupts.
+	counters *smiCounters
+	probes   []probe
+	begun    moment
 }
 
 // probe is the thread on one CPU.
@@ -119,8 +121,10 @@ type probe struct {
 	state  spinState
 	gaps   []gap
 	locked string
-	smis   counted.ManagementInterrupts
-	err    error
+	// counter of system management interrupts of the CPU, and what it counted.
+	counter *smiCounter
+	smis    counted.ManagementInterrupts
+	err     error
 }
 
 // run starts all threads, lets them warm up, and measures with all of them at the same time.
@@ -133,7 +137,7 @@ func (m *measurement) run(ready func(Threads) error) error {
 		warmed.Add(1)
 		done.Go(func() {
 			runtime.LockOSThread()
-			p.prepare(m.request.Priority)
+			p.prepare(m)
 			warmed.Done()
 			<-warm
 			p.warmUp(m)
@@ -188,8 +192,8 @@ func (m *measurement) ticks(d time.Duration) uint64 {
 	return uint64(d.Seconds() * m.clock.hertz)
 }
 
-// prepare moves the thread to its CPU. It stays there: the thread ends with the goroutine.
-func (p *probe) prepare(priority int) {
+// prepare moves the thread to its CPU, and opens there what counts system management interrupts. It stays there: the thread ends with the goroutine.
+func (p *probe) prepare(m *measurement) {
 	var only unix.CPUSet
 	only.Set(p.cpu)
 	p.thread = unix.Gettid()
@@ -197,6 +201,8 @@ func (p *probe) prepare(priority int) {
 		p.err = fmt.Errorf("moving to CPU %d: %w", p.cpu, err)
 		return
 	}
+	p.counter = m.counters.open(p.cpu)
+	priority := m.request.Priority
 	if priority == 0 {
 		return
 	}
@@ -235,8 +241,9 @@ func lock(gaps []gap) string {
 
 func (p *probe) measure() {
 	if p.err == nil && p.state.deadline != 0 {
-		p.smis = smisWhile("/", p.cpu, func() { spin(&p.state) })
+		p.smis = p.counter.while(func() { spin(&p.state) })
 	}
+	p.counter.close()
 }
 
 // result sums up after the run.

@@ -58,14 +58,13 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	smis := findSMIs("/").open(options.Placement.Control.IDs()[0])
+	defer smis.close()
 	child, err := start(ctx, options.Command(ctx), options.Request)
 	if err != nil {
 		return nil, err
 	}
-	s := &sampler{host: options.Host, child: child.threads, options: options}
-	// Without it, what the measured CPUs count themselves says why, and interruptions are attributed to what the kernel counts alone.
-	s.smis, _ = openSMI("/", options.Placement.Control.IDs()[0])
-	defer s.smis.close()
+	s := &sampler{host: options.Host, child: child.threads, options: options, smis: smis}
 	if err := s.take(ctx); err != nil {
 		return nil, errors.Join(err, child.abandon(cancel))
 	}

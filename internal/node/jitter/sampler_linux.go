@@ -22,7 +22,7 @@ type sampler struct {
 	child   Threads
 	options Options
 	samples []sample
-	// smis counts those of a control CPU; nil where it cannot.
+	// smis counts those of a control CPU. Where it does not, what the measured CPUs count themselves says why.
 	smis *smiCounter
 	// isolation are the first and the last reading of what is counted over the measurement.
 	isolation isolation
@@ -117,9 +117,6 @@ func (s *sampler) preemptions() map[int]uint64 {
 
 // managementInterrupts are those of the control CPU; nil when nobody knows them.
 func (s *sampler) managementInterrupts() *uint64 {
-	if s.smis == nil {
-		return nil
-	}
 	count, err := s.smis.total()
 	if err != nil {
 		return nil

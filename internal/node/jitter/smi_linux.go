@@ -4,9 +4,11 @@
 package jitter
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +22,52 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
 )
 
+// smiCounters are those of the processors of a machine.
+type smiCounters struct {
+	// root has /proc, /sys and /dev below it.
+	root string
+	// virtualMachine says why a zero is none; "" where it is one.
+	virtualMachine string
+	// uncounted is why the processors count none.
+	uncounted error
+}
+
+// findSMIs asks the processors of a machine, once and before anything is measured: up to Linux 5.17, opening /proc/cpuinfo interrupts all CPUs
+// (arch/x86/kernel/cpu/aperfmperf.c, arch_freq_prepare_all).
+func findSMIs(root string) *smiCounters {
+	found := &smiCounters{root: root}
+	proc, err := procfs.NewFS(filepath.Join(root, "proc"))
+	if err != nil {
+		found.uncounted = fmt.Errorf("reading /proc: %w", err)
+		return found
+	}
+	processors, err := proc.CPUInfo()
+	if err != nil {
+		found.uncounted = fmt.Errorf("reading /proc/cpuinfo: %w", err)
+		return found
+	}
+	found.virtualMachine, found.uncounted = smiProcessor(processors)
+	return found
+}
+
+// open opens the counter of a CPU: the event of the kernel's PMU msr, else the register itself. It asks for the event of the CPU and not of a thread: the
+// first event of a thread makes the kernel change its own code on all CPUs.
+func (s *smiCounters) open(cpu int) *smiCounter {
+	if s.uncounted != nil {
+		return &smiCounter{uncounted: s.uncounted}
+	}
+	event, err := openSMIEvent(s.root, cpu)
+	if err == nil {
+		return &smiCounter{file: event, from: smiEventName, virtualMachine: s.virtualMachine, read: readEvent}
+	}
+	name := "/dev/cpu/" + strconv.Itoa(cpu) + "/msr"
+	file, failed := os.Open(filepath.Join(s.root, name))
+	if failed != nil {
+		return &smiCounter{uncounted: fmt.Errorf("%w; %s: %w", err, name, cause(failed))}
+	}
+	return &smiCounter{file: file, from: name, virtualMachine: s.virtualMachine, read: readRegister}
+}
+
 // smiCounter counts the system management interrupts of one CPU. The thread that opens and reads it should be on that CPU: the kernel asks the CPU
 // itself, and a thread elsewhere makes it run code.
 type smiCounter struct {
@@ -27,33 +75,8 @@ type smiCounter struct {
 	// from names what counts, and virtualMachine says why a zero is none.
 	from, virtualMachine string
 	read                 func(*os.File) (uint64, error)
-}
-
-// openSMI opens the counter of a CPU of the machine whose /proc, /sys and /dev are below root: the event of the kernel's PMU msr, else the register
-// itself. It asks for the event of the CPU and not of a thread: the first event of a thread makes the kernel change its own code on all CPUs.
-func openSMI(root string, cpu int) (*smiCounter, error) {
-	proc, err := procfs.NewFS(filepath.Join(root, "proc"))
-	if err != nil {
-		return nil, fmt.Errorf("reading /proc: %w", err)
-	}
-	processors, err := proc.CPUInfo()
-	if err != nil {
-		return nil, fmt.Errorf("reading /proc/cpuinfo: %w", err)
-	}
-	virtualMachine, err := smiProcessor(processors)
-	if err != nil {
-		return nil, err
-	}
-	event, err := openSMIEvent(root, cpu)
-	if err == nil {
-		return &smiCounter{event, smiEventName, virtualMachine, readEvent}, nil
-	}
-	name := "/dev/cpu/" + strconv.Itoa(cpu) + "/msr"
-	file, failed := os.Open(filepath.Join(root, name))
-	if failed != nil {
-		return nil, fmt.Errorf("%w; %s: %w", err, name, cause(failed))
-	}
-	return &smiCounter{file, name, virtualMachine, readRegister}, nil
+	// uncounted is why nothing counts; the other fields are empty then.
+	uncounted error
 }
 
 func openSMIEvent(root string, cpu int) (*os.File, error) {
@@ -97,8 +120,8 @@ func cause(err error) error {
 func readEvent(file *os.File) (uint64, error) {
 	const numbers, size = 3, 8
 	text := make([]byte, numbers*size)
-	if n, err := file.Read(text); err != nil || n != len(text) {
-		return 0, fmt.Errorf("%s: reading it gave %d bytes: %w", smiEventName, n, err)
+	if _, err := io.ReadFull(file, text); err != nil {
+		return 0, fmt.Errorf("%s: %w", smiEventName, cause(err))
 	}
 	order := binary.NativeEndian
 	if enabled, counting := order.Uint64(text[size:]), order.Uint64(text[2*size:]); enabled != counting {
@@ -117,29 +140,28 @@ func readRegister(file *os.File) (uint64, error) {
 }
 
 // total is how many the CPU has counted so far.
-func (c *smiCounter) total() (uint64, error) { return c.read(c.file) }
+func (c *smiCounter) total() (uint64, error) {
+	if c.uncounted != nil {
+		return 0, c.uncounted
+	}
+	return c.read(c.file)
+}
 
 func (c *smiCounter) close() {
-	if c != nil {
+	if c != nil && c.file != nil {
 		_ = c.file.Close()
 	}
 }
 
-// smisWhile counts the system management interrupts of a CPU while something runs there, in the thread that calls it.
-func smisWhile(root string, cpu int, run func()) counted.ManagementInterrupts {
-	counter, err := openSMI(root, cpu)
-	if err != nil {
-		run()
-		return counted.ManagementInterrupts{Unknown: err.Error()}
-	}
-	defer counter.close()
-	before, first := counter.total()
+// while counts what came while something ran, in the thread that calls it.
+func (c *smiCounter) while(run func()) counted.ManagementInterrupts {
+	before, first := c.total()
 	run()
-	after, last := counter.total()
-	if err := errors.Join(first, last); err != nil {
-		return counted.ManagementInterrupts{From: counter.from, Unknown: err.Error()}
+	after, last := c.total()
+	if err := cmp.Or(first, last); err != nil {
+		return counted.ManagementInterrupts{From: c.from, Unknown: err.Error()}
 	}
-	return counted.ManagementInterruptsBetween(before, after, counter.from, counter.virtualMachine)
+	return counted.ManagementInterruptsBetween(before, after, c.from, c.virtualMachine)
 }
 
 // smiEventName is how messages name the event by which the kernel counts system management interrupts (arch/x86/events/msr.c, PERF_MSR_SMI).
