@@ -148,5 +148,12 @@ func IsElsewhere(flag string) bool {
 	return found && path.Clean(root) != Root
 }
 
+// Outweighs reports whether a flag, --name=value, of those that host.KubeletFlags keeps stands for a field, and so has more weight than any file. The
+// others say where files are, and where the kubelet keeps its state.
+func Outweighs(flag string) bool {
+	name, _, _ := strings.Cut(strings.TrimPrefix(flag, "--"), "=")
+	return !slices.Contains([]string{"config", "config-dir", "root-dir"}, name)
+}
+
 // NeedsFile reports whether the kubelet that merges a drop-in has a file below it. That of K3s and RKE2 has only its folder.
 func NeedsFile(dropIn string) bool { return !strings.HasPrefix(dropIn, "/var/lib/rancher/") }

@@ -36,6 +36,23 @@ func TestCheckMemory(t *testing.T) {
 	}
 }
 
+// TestFlags: which flags keep a plan from a kubelet.
+func TestFlags(t *testing.T) {
+	for flag, want := range map[string]struct{ elsewhere, outweighs bool }{
+		"--config=/etc/kubelet.yaml":   {false, false},
+		"--config-dir=/etc/kubelet.d":  {false, false},
+		"--root-dir=/var/lib/kubelet/": {false, false},
+		"--root-dir=/data/kubelet":     {true, false},
+		"--cpu-manager-policy=none":    {false, true},
+		"--system-reserved=memory=1Gi": {false, true},
+		"--topology-manager-scope=pod": {false, true},
+	} {
+		if IsElsewhere(flag) != want.elsewhere || Outweighs(flag) != want.outweighs {
+			t.Errorf("%s: elsewhere %t, outweighs %t", flag, IsElsewhere(flag), Outweighs(flag))
+		}
+	}
+}
+
 func TestOverridden(t *testing.T) {
 	for name, tc := range map[string]struct {
 		file, merged string

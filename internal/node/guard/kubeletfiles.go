@@ -97,15 +97,14 @@ func (g *Guard) kubeletFile(process int) (string, error) {
 	}
 	file = ""
 	for _, flag := range host.KubeletFlags(string(line.Content)) {
-		switch name, value, _ := strings.Cut(strings.TrimPrefix(flag, "--"), "="); name {
-		case "config":
-			file = value
-		case "config-dir", "root-dir":
-			if kubeletfiles.IsElsewhere(flag) {
-				return "", fmt.Errorf("the kubelet is started with %s, and what it remembers there is removed in %s only: start it without the flag", flag, kubeletfiles.Root)
-			}
-		default:
+		switch {
+		case kubeletfiles.IsElsewhere(flag):
+			return "", fmt.Errorf("the kubelet is started with %s, and what it remembers there is removed in %s only: start it without the flag", flag, kubeletfiles.Root)
+		case kubeletfiles.Outweighs(flag):
 			return "", fmt.Errorf("the kubelet is started with %s, which the operations do not have in mind", flag)
+		}
+		if value, found := strings.CutPrefix(flag, "--config="); found {
+			file = value
 		}
 	}
 	return file, nil

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	notation "github.com/lowlatency-dev/lowlatency-operator/internal/linux/setting"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/bootloader"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
@@ -23,7 +24,7 @@ func settings(operations []operation.Operation) []setting {
 	for i := range operations {
 		switch o := &operations[i]; o.Kind {
 		case operation.Sysctl:
-			all = append(all, setting{"/proc/sys/" + strings.ReplaceAll(o.Name, ".", "/"), o.Value})
+			all = append(all, setting{host.SysctlPath(o.Name), o.Value})
 		case operation.Sysfs:
 			all = append(all, setting{o.Path, o.Value})
 		default:

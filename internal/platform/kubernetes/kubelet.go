@@ -241,19 +241,16 @@ func (w *writer) checkFlags() {
 			"which flags it is started with cannot be seen, and a flag has more weight than any file")
 	}
 	for _, flag := range flags {
-		name, _, _ := strings.Cut(strings.TrimPrefix(flag, "--"), "=")
 		switch {
 		case kubeletfiles.IsElsewhere(flag):
 			w.report(v1alpha1.SeverityCritical, ruleKubeletFlags, theKubelet,
 				"Start it without the flag, and mount the folder at "+kubeletfiles.Root+" (mount --bind) where it is to stay on its disk.",
 				"it is started with %s, and what it remembers there, such as cpu_manager_state, is removed in %s only", flag, kubeletfiles.Root)
-			continue
-		case slices.Contains([]string{"config", "config-dir", "root-dir"}, name):
-			continue
+		case kubeletfiles.Outweighs(flag):
+			w.report(v1alpha1.SeverityCritical, ruleKubeletFlags, theKubelet,
+				"Remove the flag from where the kubelet's service takes it: its unit, /etc/default/kubelet, /etc/sysconfig/kubelet or /var/lib/kubelet/kubeadm-flags.env.",
+				"it is started with %s, which has more weight than any file", flag)
 		}
-		w.report(v1alpha1.SeverityCritical, ruleKubeletFlags, theKubelet,
-			"Remove the flag from where the kubelet's service takes it: its unit, /etc/default/kubelet, /etc/sysconfig/kubelet or /var/lib/kubelet/kubeadm-flags.env.",
-			"it is started with %s, which has more weight than any file", flag)
 	}
 }
 

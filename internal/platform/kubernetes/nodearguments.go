@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
@@ -104,10 +103,10 @@ func refusedArgument(program string, given []argument) string {
 // refusedFlag says what is wrong with a flag that kubelet-arg gives to the kubelet. Of "config" and "config-dir" the service makes files.
 func refusedFlag(given string) string {
 	for _, flag := range host.KubeletFlags("--" + given) {
-		switch name, _, _ := strings.Cut(flag, "="); {
+		switch {
 		case kubeletfiles.IsElsewhere(flag):
 			return fmt.Sprintf("its kubelet is started with %s, and what it remembers there is removed in %s only", flag, kubeletfiles.Root)
-		case !slices.Contains([]string{"--config", "--config-dir", "--root-dir"}, name):
+		case kubeletfiles.Outweighs(flag):
 			return fmt.Sprintf("its kubelet is started with %s, which has more weight than any file", flag)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/setting"
 )
 
 const (
@@ -41,20 +43,25 @@ func (w *writer) checkProtected(merged string) error {
 		return nil
 	}
 	for _, argument := range w.plan.KernelArguments {
-		if value, found := strings.CutPrefix(argument.Text, panicParameter); found && value != protectedParameters()[kernelPanic] {
+		if value, found := strings.CutPrefix(argument.Text, panicParameter); found && !isProtected(kernelPanic, value) {
 			w.reportProtected("spec.kernel.additionalArguments", argument.Text, panicParameter+protectedParameters()[kernelPanic])
 		}
 	}
 	set := map[string]string{}
-	for _, setting := range w.plan.Sysctls {
-		set[setting.Name] = setting.Value
+	for _, sysctl := range w.plan.Sysctls {
+		set[sysctl.Name] = sysctl.Value
 	}
 	for _, name := range slices.Sorted(maps.Keys(protectedParameters())) {
-		if value, found := set[name]; found && value != protectedParameters()[name] {
+		if value, found := set[name]; found && !isProtected(name, value) {
 			w.reportProtected("spec.system.kernelParameters", name+"="+value, name+"="+protectedParameters()[name])
 		}
 	}
 	return nil
+}
+
+// isProtected reports whether a value of a parameter is the one that the kubelet wants to find, in whichever notation of the kernel.
+func isProtected(name, value string) bool {
+	return setting.Same(host.SysctlPath(name), value, protectedParameters()[name])
 }
 
 func (w *writer) reportProtected(field, has, wanted string) {

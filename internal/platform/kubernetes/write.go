@@ -33,8 +33,17 @@ type Writing struct {
 }
 
 // Refused reports whether nothing may be written on the host.
-func (w Writing) Refused() bool {
-	return slices.ContainsFunc(w.Findings, func(f plan.Finding) bool { return f.Severity == v1alpha1.SeverityCritical })
+func (w Writing) Refused() bool { return w.refusals() > 0 }
+
+// refusals is how many findings keep everything from being written.
+func (w Writing) refusals() int {
+	count := 0
+	for _, f := range w.Findings {
+		if f.Severity == v1alpha1.SeverityCritical {
+			count++
+		}
+	}
+	return count
 }
 
 // packetFilterUnit deletes all rules of the packet filter. It runs at boot alone: on a host with pods it would cut their
@@ -93,17 +102,6 @@ func Write(p *plan.NodePlan, facts *host.Facts) (Writing, error) {
 		w.Operations = nil
 	}
 	return w.Writing, nil
-}
-
-// refusals is how many findings keep everything from being written.
-func (w *writer) refusals() int {
-	count := 0
-	for _, f := range w.Findings {
-		if f.Severity == v1alpha1.SeverityCritical {
-			count++
-		}
-	}
-	return count
 }
 
 func (w *writer) add(operations ...operation.Operation) {

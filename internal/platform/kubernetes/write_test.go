@@ -351,6 +351,8 @@ func TestProtectedKernel(t *testing.T) {
 		"nothing of the kind":             {"protectKernelDefaults: true\n", nothing, ""},
 		"the same":                        {"protectKernelDefaults: true\n", setting("vm.overcommit_memory", "1"), ""},
 		"another value of the user":       {"protectKernelDefaults: true\n", setting("vm.overcommit_memory", "2"), "the plan has vm.overcommit_memory=2, and a kubelet with protectKernelDefaults starts with vm.overcommit_memory=1 only"},
+		"the same in another notation":    {"protectKernelDefaults: true\n", setting("vm.overcommit_memory", "0x1"), ""},
+		"the same argument, written so":   {"protectKernelDefaults: true\n", argument("panic=0xa"), ""},
 		"one that it does not look at":    {"protectKernelDefaults: true\n", setting("net.ipv4.tcp_fastopen", "3"), ""},
 		"an argument of the user":         {"protectKernelDefaults: true\n", argument("panic=30"), "the plan has panic=30, and a kubelet with protectKernelDefaults starts with panic=10 only"},
 		"a kubelet that sets them itself": {"", setting("vm.overcommit_memory", "2"), ""},
