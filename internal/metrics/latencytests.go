@@ -107,8 +107,8 @@ func (c *Collector) measured(out chan<- prometheus.Metric, test *v1alpha1.Latenc
 // changedWords are the parts of the fingerprint that differ, in their order; "nothing" when none does.
 func changedWords(before, after *v1alpha1.LatencyMeasurement) string {
 	var words []string
-	for _, part := range qualification.Parts(before.Fingerprint, after.Fingerprint) {
-		if part.IsChanged() && !slices.Contains(words, part.Key) {
+	for _, part := range qualification.Changes(before.Fingerprint, after.Fingerprint) {
+		if !slices.Contains(words, part.Key) {
 			words = append(words, part.Key)
 		}
 	}

@@ -119,9 +119,6 @@ type Part struct {
 	IsHash bool
 }
 
-// IsChanged reports whether the part has become another.
-func (p Part) IsChanged() bool { return p.Then != p.Now }
-
 // Words name a part that has become another, with its values where they tell people anything.
 func (p Part) Words() string {
 	if p.IsHash {
@@ -130,11 +127,11 @@ func (p Part) Words() string {
 	return fmt.Sprintf("%s (%s, was %s)", p.Name, orUnknown(p.Now), orUnknown(p.Then))
 }
 
-// Parts are the parts of two fingerprints, one beside the other. A stack is a part only where both have it: a pool that was added,
+// parts are the parts of two fingerprints, one beside the other. A stack is a part only where both have it: a pool that was added,
 // deleted or mistyped changes nothing that runs on the node. So are the mitigations and the versions of drivers and of their NICs' firmware, which
 // earlier versions of the operator did not tell, and which the host does not tell while a module is not loaded.
-func Parts(then, now v1alpha1.LatencyFingerprint) []Part {
-	parts := []Part{
+func parts(then, now v1alpha1.LatencyFingerprint) []Part {
+	all := []Part{
 		{"kernel", "the kernel", then.Kernel, now.Kernel, false},
 		{"command line", "the kernel's command line", then.CommandLineHash, now.CommandLineHash, true},
 		{"microcode", "the microcode", then.Microcode, now.Microcode, false},
@@ -143,54 +140,61 @@ func Parts(then, now v1alpha1.LatencyFingerprint) []Part {
 		{"NIC", "a NIC or its driver", then.NICsHash, now.NICsHash, true},
 	}
 	if then.MitigationsHash != "" && now.MitigationsHash != "" {
-		parts = append(parts, Part{"mitigations", "the mitigations of CPU vulnerabilities", then.MitigationsHash, now.MitigationsHash, true})
+		all = append(all, Part{"mitigations", "the mitigations of CPU vulnerabilities", then.MitigationsHash, now.MitigationsHash, true})
 	}
-	parts = append(parts, driverParts(then.Drivers, now.Drivers)...)
+	all = append(all, driverParts(then.Drivers, now.Drivers)...)
 	for _, before := range then.Stacks {
 		at := slices.IndexFunc(now.Stacks, func(s v1alpha1.LatencyFingerprintStack) bool { return s.Pool == before.Pool })
 		if at >= 0 {
-			parts = append(parts, Part{"stack", "the stack of BypassNICPool " + before.Pool, before.Versions, now.Stacks[at].Versions, false})
+			all = append(all, Part{"stack", "the stack of BypassNICPool " + before.Pool, before.Versions, now.Stacks[at].Versions, false})
 		}
 	}
-	return parts
+	return all
 }
 
 // driverParts are the versions that both have.
 func driverParts(then, now []v1alpha1.LatencyFingerprintDriver) []Part {
-	var parts []Part
+	var both []Part
 	for _, before := range then {
 		at := slices.IndexFunc(now, func(d v1alpha1.LatencyFingerprintDriver) bool { return d.Name == before.Name })
 		if at < 0 {
 			continue
 		}
 		if after := now[at].Version; before.Version != "" && after != "" {
-			parts = append(parts, Part{"NIC driver", "the driver " + before.Name, before.Version, after, false})
+			both = append(both, Part{"NIC driver", "the driver " + before.Name, before.Version, after, false})
 		}
 		if after := now[at].Firmware; before.Firmware != "" && after != "" {
-			parts = append(parts, Part{"NIC firmware", "the firmware of NICs with driver " + before.Name, before.Firmware, after, false})
+			both = append(both, Part{"NIC firmware", "the firmware of NICs with driver " + before.Name, before.Firmware, after, false})
 		}
 	}
-	return parts
+	return both
 }
 
 // keyPlan is the key of the part that says which plan the node has.
 const keyPlan = "plan"
 
+// Changes are the parts that have become others.
+func Changes(then, now v1alpha1.LatencyFingerprint) []Part {
+	return slices.DeleteFunc(parts(then, now), func(p Part) bool { return p.Then == p.Now })
+}
+
 // HostChanges are the parts that have become others on the host itself, so without the plan. What a plan changes without a reboot
 // is proven by its checks; what needs one comes with another command line.
 func HostChanges(then, now v1alpha1.LatencyFingerprint) []Part {
-	return slices.DeleteFunc(Parts(then, now), func(p Part) bool { return !p.IsChanged() || p.Key == keyPlan })
+	return slices.DeleteFunc(Changes(then, now), func(p Part) bool { return p.Key == keyPlan })
 }
 
 // Differences names what of a fingerprint has become another, in words; nil when nothing has.
 func Differences(then, now v1alpha1.LatencyFingerprint) []string {
-	var changed []string
-	for _, part := range Parts(then, now) {
-		if part.IsChanged() {
-			changed = append(changed, part.Words())
-		}
+	changes := Changes(then, now)
+	if len(changes) == 0 {
+		return nil
 	}
-	return changed
+	words := make([]string, 0, len(changes))
+	for _, part := range changes {
+		words = append(words, part.Words())
+	}
+	return words
 }
 
 func orUnknown(text string) string {

@@ -332,7 +332,7 @@ func changesOf(node latencyNode) []qualification.Part {
 	if node.Measured == nil || node.Previous == nil {
 		return nil
 	}
-	return slices.DeleteFunc(qualification.Parts(node.Previous.Fingerprint, node.Measured.Fingerprint), func(p qualification.Part) bool { return !p.IsChanged() })
+	return qualification.Changes(node.Previous.Fingerprint, node.Measured.Fingerprint)
 }
 
 func outcomeClass(node latencyNode) string {

@@ -201,10 +201,8 @@ func changeRows(before, after *v1alpha1.LatencyMeasurement) [][]string {
 	} else {
 		rows = append(rows, jitterChangeRows(before, after)...)
 	}
-	for _, part := range qualification.Parts(before.Fingerprint, after.Fingerprint) {
-		if part.IsChanged() {
-			rows = append(rows, []string{part.Name, part.Then, part.Now})
-		}
+	for _, part := range qualification.Changes(before.Fingerprint, after.Fingerprint) {
+		rows = append(rows, []string{part.Name, part.Then, part.Now})
 	}
 	return rows
 }
