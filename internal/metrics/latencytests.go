@@ -104,10 +104,10 @@ func (c *Collector) measured(out chan<- prometheus.Metric, test *v1alpha1.Latenc
 	c.gauge(out, testChange, 1, test.Namespace, test.Name, result.Node, string(change.Trend), changedWords(result.Previous, m))
 }
 
-// changedWords are the parts of the fingerprint that differ, in their order; "nothing" when none does.
+// changedWords are the parts of node and server that differ, in their order; "nothing" when none does.
 func changedWords(before, after *v1alpha1.LatencyMeasurement) string {
 	var words []string
-	for _, part := range qualification.Changes(before.Fingerprint, after.Fingerprint) {
+	for _, part := range qualification.MeasurementChanges(before, after) {
 		if !slices.Contains(words, part.Key) {
 			words = append(words, part.Key)
 		}

@@ -113,7 +113,9 @@ func exampleObjects() []client.Object {
 				{Percentile: v1alpha1.P50, Nanoseconds: 5000}, {Percentile: v1alpha1.P90, Nanoseconds: 6000}, {Percentile: v1alpha1.P99, Nanoseconds: 20_000},
 			}}, Lost: 1},
 			{Bytes: 1024, LatencyFigures: v1alpha1.LatencyFigures{MaximumNanoseconds: 40_000}},
-		}},
+		}, Server: "n2", ServerFingerprint: &v1alpha1.LatencyFingerprint{Kernel: "6.13"}},
+	}, Previous: &v1alpha1.LatencyMeasurement{
+		Network: &v1alpha1.NetworkMeasurement{Server: "n2", ServerFingerprint: &v1alpha1.LatencyFingerprint{Kernel: "6.12"}},
 	}}}
 	rates := &v1alpha1.LatencyTest{ObjectMeta: metav1.ObjectMeta{Namespace: "tests", Name: "rates"}}
 	rates.Status.Results = []v1alpha1.LatencyTestResult{{Node: "n1", Measured: &v1alpha1.LatencyMeasurement{
@@ -195,6 +197,7 @@ lowlatency_profile_nodes{profile="trading",state="pending"} 0
 lowlatency_profile_nodes{profile="trading",state="planned"} 2
 lowlatency_profile_shapes{profile="trading"} 2
 lowlatency_test_change{changed="kernel, plan",namespace="tests",node="n1",test="quiet",trend="Worse"} 1
+lowlatency_test_change{changed="server kernel",namespace="tests",node="n1",test="way",trend="Unknown"} 1
 lowlatency_test_completed_timestamp_seconds{namespace="tests",node="n1",test="quiet"} 1.7952588e+09
 lowlatency_test_completed_timestamp_seconds{namespace="tests",node="n2",test="quiet"} 1.7952624e+09
 lowlatency_test_completed_timestamp_seconds{namespace="tests",node="n1",test="rates"} 1.7952624e+09

@@ -38,7 +38,7 @@ type Change struct {
 	Message string `json:"message"`
 	// Ratio is that of the figures of the repetitions, after to before, with its interval; nil where the repetitions do not carry one.
 	Ratio *latency.Ratio `json:"ratio,omitempty"`
-	// Fingerprint names what of the node has become another between the two; nil when nothing has.
+	// Fingerprint names what of the node, or of that of the server, has become another between the two; nil when nothing has.
 	Fingerprint []string `json:"fingerprint,omitempty"`
 }
 
@@ -111,7 +111,7 @@ func (r *Repeated) trendOf(was []int64) Trend {
 // CompareMeasurements compares the longest interruptions, the median latencies, or the highest rates, of the repetitions of two measurements of a node. It
 // needs no assumption about their distribution: a change is one that the spread between repetitions does not explain.
 func CompareMeasurements(before, after *v1alpha1.LatencyMeasurement) Change {
-	c := Change{Trend: TrendUnknown, Fingerprint: append(Differences(before.Fingerprint, after.Fingerprint), serverDifferences(before.Network, after.Network)...)}
+	c := Change{Trend: TrendUnknown, Fingerprint: differenceWords(MeasurementChanges(before, after))}
 	was, is := Repetitions(before), Repetitions(after)
 	switch {
 	case before.ParametersHash != after.ParametersHash:
@@ -130,20 +130,27 @@ func CompareMeasurements(before, after *v1alpha1.LatencyMeasurement) Change {
 	return c
 }
 
-// serverDifferences names what of the server has become another between two measurements over the network; nil when nothing has.
-func serverDifferences(before, after *v1alpha1.NetworkMeasurement) []string {
+// MeasurementChanges are the parts that have become others between two measurements: of the node, and over the network of the node of the
+// server.
+func MeasurementChanges(before, after *v1alpha1.LatencyMeasurement) []Part {
+	return append(Changes(before.Fingerprint, after.Fingerprint), serverChanges(before.Network, after.Network)...)
+}
+
+// serverChanges are what of the server has become another between two measurements over the network. Of another node nothing is compared.
+func serverChanges(before, after *v1alpha1.NetworkMeasurement) []Part {
 	if before == nil || after == nil {
 		return nil
 	}
 	if before.Server != after.Server {
-		return []string{fmt.Sprintf("the node of the server (%s, was %s)", after.Server, before.Server)}
+		return []Part{{Key: "server", Name: "the node of the server", Then: before.Server, Now: after.Server}}
 	}
 	if before.ServerFingerprint == nil || after.ServerFingerprint == nil {
 		return nil
 	}
-	changed := Differences(*before.ServerFingerprint, *after.ServerFingerprint)
+	changed := Changes(*before.ServerFingerprint, *after.ServerFingerprint)
 	for i := range changed {
-		changed[i] = "on the node of the server " + changed[i]
+		changed[i].Key = "server " + changed[i].Key
+		changed[i].Name = "on the node of the server " + changed[i].Name
 	}
 	return changed
 }

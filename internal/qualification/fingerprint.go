@@ -186,7 +186,11 @@ func HostChanges(then, now v1alpha1.LatencyFingerprint) []Part {
 
 // Differences names what of a fingerprint has become another, in words; nil when nothing has.
 func Differences(then, now v1alpha1.LatencyFingerprint) []string {
-	changes := Changes(then, now)
+	return differenceWords(Changes(then, now))
+}
+
+// differenceWords are the words of each part; nil without one.
+func differenceWords(changes []Part) []string {
 	if len(changes) == 0 {
 		return nil
 	}

@@ -327,12 +327,12 @@ func fleetWords(test *view.LatencyTest, figure func(*v1alpha1.LatencyMeasurement
 	return words(values[int(math.Ceil(float64(len(values))/2))-1])
 }
 
-// changesOf is what of a node has become another since the run before.
+// changesOf is what of a node, or of that of its server, has become another since the run before.
 func changesOf(node latencyNode) []qualification.Part {
 	if node.Measured == nil || node.Previous == nil {
 		return nil
 	}
-	return qualification.Changes(node.Previous.Fingerprint, node.Measured.Fingerprint)
+	return qualification.MeasurementChanges(node.Previous, node.Measured)
 }
 
 func outcomeClass(node latencyNode) string {

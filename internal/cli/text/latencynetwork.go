@@ -151,7 +151,7 @@ func percentileWords(percentiles []v1alpha1.LatencyPercentile, name v1alpha1.Per
 
 // networkChangeRows are the figures of two measurements over the network.
 func networkChangeRows(before, after *v1alpha1.NetworkMeasurement) [][]string {
-	rows := [][]string{{"server", before.Server, after.Server}, {"path", qualification.PathWords(before), qualification.PathWords(after)}}
+	rows := [][]string{{"path", qualification.PathWords(before), qualification.PathWords(after)}}
 	if before.Load != nil && after.Load != nil {
 		rows = append(rows, []string{"load", qualification.LoadWords(before.Load), qualification.LoadWords(after.Load)})
 	}

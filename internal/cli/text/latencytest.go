@@ -187,7 +187,7 @@ func LatencyChanges(test *view.LatencyTest, palette Palette, columns int) string
 	return b.String()
 }
 
-// changeRows are the figures of two measurements, and after them what of the node differs.
+// changeRows are the figures of two measurements, and after them what of the node, and of that of the server, differs.
 func changeRows(before, after *v1alpha1.LatencyMeasurement) [][]string {
 	const form = "2006-01-02 15:04:05Z"
 	rows := [][]string{
@@ -201,7 +201,7 @@ func changeRows(before, after *v1alpha1.LatencyMeasurement) [][]string {
 	} else {
 		rows = append(rows, jitterChangeRows(before, after)...)
 	}
-	for _, part := range qualification.Changes(before.Fingerprint, after.Fingerprint) {
+	for _, part := range qualification.MeasurementChanges(before, after) {
 		rows = append(rows, []string{part.Name, part.Then, part.Now})
 	}
 	return rows
