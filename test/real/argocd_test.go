@@ -61,10 +61,14 @@ func TestArgoCD(t *testing.T) {
 	a.reportAgents()
 	a.firstSync("operator by Helm")
 	first := a.rendered()
-	a.noDrift("client-side diff")
+	a.noDrift("structured merge diff")
 	a.diffOnServer()
 	a.noDrift("server-side diff")
-	a.change(first)
+	a.change("by server-side apply", first)
+	a.applyOnClient()
+	a.noDrift("three-way diff of what the server applied")
+	a.change("by client-side apply", first)
+	a.noDrift("three-way diff")
 	a.degrade(first)
 	a.prune()
 	a.remove()
@@ -75,11 +79,32 @@ func TestArgoCD(t *testing.T) {
 func (a *argo) diffOnServer() {
 	a.t.Helper()
 	a.commit("diff on the server", func() {
-		for _, file := range []string{"config/gitops/apps/nodes.yaml", "config/gitops/apps/operator.yaml"} {
+		for _, file := range appFiles() {
 			a.edit(file, "  annotations:\n", "  annotations:\n    argocd.argoproj.io/compare-options: ServerSideDiff=true\n")
 		}
 	})
 	a.settled("lowlatency")
+}
+
+// applyOnClient takes server-side apply and diff out of the layout, as a platform team has it that never asked for them: Argo CD then
+// applies with its annotation of what was applied last, and compares three ways itself.
+func (a *argo) applyOnClient() {
+	a.t.Helper()
+	a.commit("apply on the client", func() {
+		a.edit("config/gitops/apps/nodes.yaml", "[ServerSideApply=true, SkipDryRunOnMissingResource=true]", "[SkipDryRunOnMissingResource=true]")
+		a.edit("config/gitops/apps-helm/kustomization.yaml", "[ServerSideApply=true, CreateNamespace=true]", "[CreateNamespace=true]")
+		for _, file := range appFiles() {
+			a.edit(file, "    argocd.argoproj.io/compare-options: ServerSideDiff=true\n", "")
+		}
+	})
+	for _, name := range applications() {
+		a.settled(name)
+	}
+}
+
+// appFiles are the Applications that root.yaml brings.
+func appFiles() []string {
+	return []string{"config/gitops/apps/nodes.yaml", "config/gitops/apps/operator.yaml"}
 }
 
 // newArgo makes the repository of a platform team, with the layout of config/gitops.
@@ -420,7 +445,7 @@ func (a *argo) operations() map[string]string {
 }
 
 // change commits a change of both profiles, and rolls it back.
-func (a *argo) change(first map[string]string) {
+func (a *argo) change(how string, first map[string]string) {
 	a.t.Helper()
 	a.commit("audit off", func() { a.edit(profileFile, "spec:\n", "spec:\n  kernel:\n    additionalArguments: [audit=0]\n") })
 	verdicts := a.settled("lowlatency-nodes")
@@ -429,13 +454,13 @@ func (a *argo) change(first map[string]string) {
 	if cmp.Diff(withoutReboots(first), changed) == "" || !strings.Contains(text(changed), "audit=0") {
 		a.t.Error("the change has not reached the machine configs")
 	}
-	a.seen("change in git", "kernel argument on all nodes; health %s", strings.Join(verdicts, " > "))
+	a.seen("change in git, "+how, "kernel argument on all nodes; health %s", strings.Join(verdicts, " > "))
 	a.git("revert", "--no-edit", "HEAD")
 	verdicts = a.settled("lowlatency-nodes")
 	if diff := cmp.Diff(withoutReboots(first), withoutReboots(a.rendered())); diff != "" {
 		a.t.Errorf("after the rollback something else is rendered (-first +now):\n%s", diff)
 	}
-	a.seen("rollback in git", "rendered as at first, byte for byte; health %s", strings.Join(verdicts, " > "))
+	a.seen("rollback in git, "+how, "rendered as at first, byte for byte; health %s", strings.Join(verdicts, " > "))
 }
 
 func withoutReboots(all map[string]string) map[string]string {

@@ -34,11 +34,11 @@ func TestArgoCDWithOLM(t *testing.T) {
 	o.succeeded(oldRelease)
 	o.installed(*previousFlag)
 	first := a.rendered()
-	a.noDrift("client-side diff")
+	a.noDrift("structured merge diff")
 	a.diffOnServer()
 	a.noDrift("server-side diff")
 	a.upgradeBeside(o, first)
-	a.change(withoutReboots(first))
+	a.change("by server-side apply", withoutReboots(first))
 	a.removeSubscription(o)
 	a.finish("argocd-olm.txt")
 }
