@@ -546,8 +546,10 @@ func (a *argo) deleteApplications() {
 	for _, name := range []string{"lowlatency-nodes", "lowlatency-operator"} {
 		object, _, err := a.read(name)
 		a.check(err)
+		// Argo CD writes its status meanwhile.
+		before := object.DeepCopy()
 		object.SetFinalizers([]string{"resources-finalizer.argocd.argoproj.io"})
-		a.check(a.Client.Update(a.t.Context(), object))
+		a.check(a.Client.Patch(a.t.Context(), object, client.MergeFrom(before)))
 		a.check(a.Client.Delete(a.t.Context(), object))
 		a.await(name+" is gone with everything in it", func() string {
 			object, _, err := a.read(name)
