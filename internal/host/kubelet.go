@@ -278,12 +278,15 @@ func (r *reader) findKubelet() int {
 	return 0
 }
 
-// keptFlags are the names of the flags of a kubelet that are kept: where its configuration and its state are, and those that stand for
-// fields which plans set.
+// protectKernelDefaults is the one flag of those that are kept that is a switch: its value is never a word of its own.
+const protectKernelDefaults = "protect-kernel-defaults"
+
+// keptFlags are the names of the flags of a kubelet that are kept: where its configuration and its state are, those that stand for
+// fields which plans set, and the one by which the kubelet wants to find parameters of the kernel as it expects them.
 func keptFlags() []string {
 	return []string{
 		"config", "config-dir", "cpu-manager-policy", "cpu-manager-policy-options", "cpu-manager-reconcile-period", "eviction-hard",
-		"kube-reserved", "memory-manager-policy", "reserved-cpus", "reserved-memory", "root-dir", "system-reserved", "topology-manager-policy",
+		"kube-reserved", "memory-manager-policy", protectKernelDefaults, "reserved-cpus", "reserved-memory", "root-dir", "system-reserved", "topology-manager-policy",
 		"topology-manager-policy-options", "topology-manager-scope",
 	}
 }
@@ -296,7 +299,11 @@ func essentialFlags(words []string) []string {
 		if !strings.HasPrefix(word, "-") || !slices.Contains(keptFlags(), name) {
 			continue
 		}
-		if !hasValue && i+1 < len(words) {
+		switch {
+		case hasValue:
+		case name == protectKernelDefaults:
+			value = "true"
+		case i+1 < len(words):
 			value = words[i+1]
 		}
 		kept = append(kept, "--"+name+"="+strings.ToValidUTF8(value, ""))

@@ -13,6 +13,7 @@ import (
 	"path"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -148,11 +149,23 @@ func IsElsewhere(flag string) bool {
 	return found && path.Clean(root) != Root
 }
 
-// Outweighs reports whether a flag, --name=value, of those that host.KubeletFlags keeps stands for a field, and so has more weight than any file. The
-// others say where files are, and where the kubelet keeps its state.
+// Outweighs reports whether a flag, --name=value, of those that host.KubeletFlags keeps stands for a field that plans set, and so has more weight
+// than any file. The others say where files are, where the kubelet keeps its state, and what it wants to find.
 func Outweighs(flag string) bool {
 	name, _, _ := strings.Cut(strings.TrimPrefix(flag, "--"), "=")
-	return !slices.Contains([]string{"config", "config-dir", "root-dir"}, name)
+	return !slices.Contains([]string{"config", "config-dir", "protect-kernel-defaults", "root-dir"}, name)
+}
+
+// ProtectsKernel reports whether a kubelet does not start where parameters of the kernel are not as it expects them, by its flags, --name=value,
+// of which the last counts, and its merged configuration, which they outweigh.
+func ProtectsKernel(flags []string, merged map[string]any) bool {
+	for _, flag := range slices.Backward(flags) {
+		if value, found := strings.CutPrefix(flag, "--protect-kernel-defaults="); found {
+			is, err := strconv.ParseBool(value)
+			return is || err != nil
+		}
+	}
+	return merged["protectKernelDefaults"] == true
 }
 
 // NeedsFile reports whether the kubelet that merges a drop-in has a file below it. That of K3s and RKE2 has only its folder.

@@ -45,10 +45,30 @@ func TestFlags(t *testing.T) {
 		"--root-dir=/data/kubelet":     {true, false},
 		"--cpu-manager-policy=none":    {false, true},
 		"--system-reserved=memory=1Gi": {false, true},
+		"--protect-kernel-defaults=1":  {false, false},
 		"--topology-manager-scope=pod": {false, true},
 	} {
 		if IsElsewhere(flag) != want.elsewhere || Outweighs(flag) != want.outweighs {
 			t.Errorf("%s: elsewhere %t, outweighs %t", flag, IsElsewhere(flag), Outweighs(flag))
+		}
+	}
+}
+
+func TestProtectsKernel(t *testing.T) {
+	set := map[string]any{"protectKernelDefaults": true}
+	for name, tc := range map[string]struct {
+		flags  []string
+		merged map[string]any
+		want   bool
+	}{
+		"nothing":          {nil, nil, false},
+		"its files":        {[]string{"--config=/etc/kubelet.yaml"}, set, true},
+		"a flag":           {[]string{"--protect-kernel-defaults=true"}, nil, true},
+		"a flag outweighs": {[]string{"--protect-kernel-defaults=true", "--protect-kernel-defaults=F"}, set, false},
+		"what is no word":  {[]string{"--protect-kernel-defaults=maybe"}, nil, true},
+	} {
+		if got := ProtectsKernel(tc.flags, tc.merged); got != tc.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }

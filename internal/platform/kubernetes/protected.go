@@ -12,6 +12,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/kubeletfiles"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/setting"
 )
 
@@ -39,7 +40,7 @@ func (w *writer) checkProtected(merged string) error {
 	if err := json.Unmarshal([]byte(merged), &configuration); err != nil {
 		return fmt.Errorf("reading the merged kubelet configuration: %w", err)
 	}
-	if configuration["protectKernelDefaults"] != true {
+	if !kubeletfiles.ProtectsKernel(w.facts.Kubelet.Flags.Value, configuration) {
 		return nil
 	}
 	for _, argument := range w.plan.KernelArguments {
@@ -66,6 +67,6 @@ func isProtected(name, value string) bool {
 
 func (w *writer) reportProtected(field, has, wanted string) {
 	w.report(v1alpha1.SeverityCritical, ruleKubeletMerged, field,
-		"Leave it out or set "+wanted+", or take protectKernelDefaults out of the kubelet's configuration.",
+		"Leave it out or set "+wanted+", or take protectKernelDefaults out of the kubelet's configuration, and --protect-kernel-defaults out of its flags.",
 		"the plan has %s, and a kubelet with protectKernelDefaults starts with %s only", has, wanted)
 }

@@ -344,23 +344,27 @@ func TestProtectedKernel(t *testing.T) {
 	}
 	nothing := func(*plan.NodePlan) {}
 	for name, tc := range map[string]struct {
-		file   string
-		change func(*plan.NodePlan)
-		says   string
+		file, flag string
+		change     func(*plan.NodePlan)
+		says       string
 	}{
-		"nothing of the kind":             {"protectKernelDefaults: true\n", nothing, ""},
-		"the same":                        {"protectKernelDefaults: true\n", setting("vm.overcommit_memory", "1"), ""},
-		"another value of the user":       {"protectKernelDefaults: true\n", setting("vm.overcommit_memory", "2"), "the plan has vm.overcommit_memory=2, and a kubelet with protectKernelDefaults starts with vm.overcommit_memory=1 only"},
-		"the same in another notation":    {"protectKernelDefaults: true\n", setting("vm.overcommit_memory", "0x1"), ""},
-		"the same argument, written so":   {"protectKernelDefaults: true\n", argument("panic=0xa"), ""},
-		"one that it does not look at":    {"protectKernelDefaults: true\n", setting("net.ipv4.tcp_fastopen", "3"), ""},
-		"an argument of the user":         {"protectKernelDefaults: true\n", argument("panic=30"), "the plan has panic=30, and a kubelet with protectKernelDefaults starts with panic=10 only"},
-		"a kubelet that sets them itself": {"", setting("vm.overcommit_memory", "2"), ""},
-		"one that was told to":            {"protectKernelDefaults: false\n", argument("panic=30"), ""},
+		"nothing of the kind":             {"protectKernelDefaults: true\n", "", nothing, ""},
+		"the same":                        {"protectKernelDefaults: true\n", "", setting("vm.overcommit_memory", "1"), ""},
+		"another value of the user":       {"protectKernelDefaults: true\n", "", setting("vm.overcommit_memory", "2"), "the plan has vm.overcommit_memory=2, and a kubelet with protectKernelDefaults starts with vm.overcommit_memory=1 only"},
+		"the same in another notation":    {"protectKernelDefaults: true\n", "", setting("vm.overcommit_memory", "0x1"), ""},
+		"the same argument, written so":   {"protectKernelDefaults: true\n", "", argument("panic=0xa"), ""},
+		"one that it does not look at":    {"protectKernelDefaults: true\n", "", setting("net.ipv4.tcp_fastopen", "3"), ""},
+		"an argument of the user":         {"protectKernelDefaults: true\n", "", argument("panic=30"), "the plan has panic=30, and a kubelet with protectKernelDefaults starts with panic=10 only"},
+		"a kubelet that sets them itself": {"", "", setting("vm.overcommit_memory", "2"), ""},
+		"a flag":                          {"", "--protect-kernel-defaults", argument("panic=30"), "the plan has panic=30"},
+		"a flag that takes it back":       {"protectKernelDefaults: true\n", "--protect-kernel-defaults=false", argument("panic=30"), ""},
+		"a flag alone":                    {"", "--protect-kernel-defaults=true", nothing, ""},
+		"one that was told to":            {"protectKernelDefaults: false\n", "", argument("panic=30"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			facts, p := kubeadm(), goldenPlan(t)
 			facts.Kubelet.File.Value += tc.file
+			facts.Kubelet.Flags.Value = append(facts.Kubelet.Flags.Value, host.KubeletFlags("kubelet\x00"+tc.flag+"\x00--v=2\x00")...)
 			tc.change(p)
 			written, err := Write(p, facts)
 			if err != nil {
