@@ -316,15 +316,25 @@ func (a *argo) reaches(name, health string) []string {
 		if err != nil {
 			return err.Error()
 		}
-		if len(verdicts) == 0 || verdicts[len(verdicts)-1] != now.health {
-			verdicts = append(verdicts, now.health)
-		}
+		verdicts = a.heard(name, verdicts, now.health)
 		if now.sync != "Synced" || now.health != health || now.revision != revision {
 			return a.describe(name)
 		}
 		return ""
 	})
 	return verdicts
+}
+
+// heard adds a verdict on health to those before where it is another one, and logs what is Degraded.
+func (a *argo) heard(name string, verdicts []string, health string) []string {
+	a.t.Helper()
+	if len(verdicts) > 0 && verdicts[len(verdicts)-1] == health {
+		return verdicts
+	}
+	if health == "Degraded" {
+		a.t.Logf("degraded: %s", a.describe(name))
+	}
+	return append(verdicts, health)
 }
 
 // describe is what Argo CD says of an Application.
@@ -363,8 +373,8 @@ func (a *argo) firstSync(operator string) {
 		if err != nil {
 			return fmt.Sprintf("%v; the others: %s %s", err, a.describe("lowlatency"), a.describe("lowlatency-operator"))
 		}
-		if now.health != "" && (len(verdicts) == 0 || verdicts[len(verdicts)-1] != now.health) {
-			verdicts = append(verdicts, now.health)
+		if now.health != "" {
+			verdicts = a.heard("lowlatency-nodes", verdicts, now.health)
 		}
 		if now.sync != "Synced" || now.health != "Healthy" {
 			return a.describe("lowlatency-nodes")
@@ -487,9 +497,7 @@ func (a *argo) degrade(first map[string]string) {
 		if err != nil {
 			return err.Error()
 		}
-		if len(verdicts) == 0 || verdicts[len(verdicts)-1] != now.health {
-			verdicts = append(verdicts, now.health)
-		}
+		verdicts = a.heard("lowlatency-nodes", verdicts, now.health)
 		if now.health != "Degraded" {
 			return fmt.Sprintf("%+v", now)
 		}
