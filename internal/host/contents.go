@@ -47,7 +47,7 @@ func personalKinds() []personalKind {
 		{"variables that tell irqbalance which CPUs to leave alone", []string{"/proc/*/environ", "/etc/*"}, ""},
 		{"swap files and devices", []string{"/proc/swaps"}, ""},
 		{"the kubelet's configuration: numbers, switches, policies", []string{
-			"/etc/kubernetes/*", "/var/lib/kubelet/config.yaml", "/var/lib/kubelet/kubelet.conf.d/*", "/var/lib/rancher/*", "/proc/*/cmdline",
+			"/etc/kubernetes/*", "/var/lib/kubelet/config.yaml", "/var/lib/kubelet/kubelet.conf.d/*", "/var/lib/rancher/*", rancherRoot + "*", "/proc/*/cmdline",
 		},
 			"the kubelet's configuration: numbers, switches, policies"},
 		{"the kubelet's state: UIDs of pods and names of containers with CPUs of their own", []string{"/var/lib/kubelet/*_manager_state"}, ""},

@@ -46,8 +46,11 @@ func essential(file, content string) string {
 
 // essentialByName is essential of files whose folders differ from host to host.
 func essentialByName(file, content string) string {
-	if path.Base(path.Dir(file)) == "kubelet.service.d" {
+	switch {
+	case path.Base(path.Dir(file)) == "kubelet.service.d":
 		return essentialDropIn(content)
+	case strings.HasPrefix(file, rancherRoot):
+		return essentialRancher(content)
 	}
 	switch path.Base(file) {
 	case "route":

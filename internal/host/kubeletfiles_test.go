@@ -105,6 +105,7 @@ func TestInstallation(t *testing.T) {
 			OpenShift: Known(false, osReleaseFile), BootLoader: Known(GRUB, "/boot/grub/grub.cfg"),
 			KubeletUnit: Known("kubelet.service", systemSlice+"kubelet.service"), NoKubelet: Known(false, systemSlice),
 			KubeletConfigArguments: Known("--config=/var/lib/kubelet/config.yaml", "/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf"),
+			RancherArguments:       Absent[[]string](systemSlice+"kubelet.service", "no service of K3s or RKE2 runs"),
 			ContainerRuntime:       Known(CRIO, systemSlice+"crio.service"), TuneDProfiles: Known("/etc/tuned/profiles", "/etc/tuned/profiles"),
 		}
 		if diff := cmp.Diff(want, facts.Software); diff != "" {

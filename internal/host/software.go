@@ -54,6 +54,9 @@ type Software struct {
 	// KubeletConfigArguments is the variable KUBELET_CONFIG_ARGS of kubelet.service, by which kubeadm gives the kubelet its
 	// configuration file; absent where the unit has none.
 	KubeletConfigArguments Fact[string]
+	// RancherArguments are the arguments --data-dir and --kubelet-arg, as --name=value, that the files of K3s or RKE2 in /etc/rancher give to the service that
+	// runs the kubelet; absent where that is none of theirs, or where a file cannot be read. What its unit gives is not among them.
+	RancherArguments Fact[[]string]
 	// ContainerRuntime is absent where none is known by its service.
 	ContainerRuntime Fact[ContainerRuntime]
 	// TuneDProfiles is the folder in which TuneD looks for the profiles of the host's owner; "" where TuneD is not installed.
@@ -84,6 +87,7 @@ func readSoftware(r *reader, f *Facts) {
 		ContainerRuntime:       r.containerRuntime(),
 		TuneDProfiles:          r.tunedProfiles(),
 	}
+	f.Software.RancherArguments = r.rancherArguments(f.Software.KubeletUnit)
 	f.Software.NoKubelet = r.noKubelet(f)
 }
 

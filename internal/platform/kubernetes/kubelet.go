@@ -41,6 +41,12 @@ func (w *writer) writeKubelet() error {
 			"the host has no kubelet: its part is left out")
 		return nil
 	}
+	if program := host.RancherProgram(w.facts.Software.KubeletUnit.Value); program != "" {
+		if why := refusedArgument(program, argumentsOf(w.facts.Software.RancherArguments.Value)); why != "" {
+			w.report(v1alpha1.SeverityCritical, ruleKubeletFlags, theKubelet, "Render the plan again when that is done.", "%s", why)
+			return nil
+		}
+	}
 	folder, found := w.kubeletFolder()
 	if !found {
 		return nil

@@ -29,8 +29,8 @@ func NodeAnnotations() []string {
 }
 
 // CheckNodeArguments says why a plan would be of no use on a node of K3s or RKE2, by the annotations of its Node; "" where they say nothing against it.
-// An agent sees neither where such a service keeps its data, nor the flags that K3s gives its kubelet; the arguments there are those of the command line and of
-// config.yaml and config.yaml.d alike.
+// An agent sees neither where such a service keeps its data, nor the flags that K3s gives its kubelet: the files of /etc/rancher, by which writeKubelet goes
+// on the host itself, have secrets and are not mounted. The arguments there are those of the command line and of config.yaml and config.yaml.d alike.
 func CheckNodeArguments(annotations map[string]string) string {
 	for _, program := range rancherPrograms() {
 		arguments, environment := argumentsAnnotation(program), environmentAnnotation(program)

@@ -107,6 +107,10 @@ func TestRancher(t *testing.T) {
 	usual.Kubelet.Flags.Value = append(usual.Kubelet.Flags.Value, "--root-dir=/var/lib/kubelet")
 	flagged := rke2()
 	flagged.Kubelet.Flags.Value = append(flagged.Kubelet.Flags.Value, "--kube-reserved=memory=1Gi")
+	configured := func(facts *host.Facts, arguments ...string) *host.Facts {
+		facts.Software.RancherArguments = host.Known(arguments, "/etc/rancher")
+		return facts
+	}
 	hidden := rke2()
 	hidden.Kubelet.DropIns = host.Absent[[]host.KubeletDropIn]("a hidden folder", "outside of the mounts")
 	for name, tc := range map[string]struct {
@@ -121,6 +125,9 @@ func TestRancher(t *testing.T) {
 		"a flag of kubelet-arg":   {flagged, nil, "--kube-reserved=memory=1Gi, which has more weight", ""},
 		"a folder that is hidden": {hidden, nil, "a hidden folder (outside of the mounts) cannot be read", "was not checked"},
 		"its usual root":          {usual, map[string]any{"cpuManagerPolicy": "static"}, "", ""},
+		"data elsewhere":          {configured(k3s(), "--data-dir=/data/k3s"), nil, "k3s was started with data-dir /data/k3s", ""},
+		"a flag in a file":        {configured(rke2(), "--kubelet-arg=kube-reserved=memory=1Gi"), nil, "take it out of kubelet-arg, in /etc/rancher/rke2/config.yaml", ""},
+		"files without arguments": {configured(rke2()), map[string]any{"cpuManagerPolicy": "static"}, "", ""},
 		"flags that are hidden":   {k3s(), map[string]any{"cpuManagerPolicy": "static"}, "", "cannot be seen"},
 	} {
 		t.Run(name, func(t *testing.T) {
