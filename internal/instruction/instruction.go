@@ -45,6 +45,10 @@ const (
 	FurtherAttempt Attempt = "Further"
 )
 
+// ExitNotHandedOver is the exit code of the program that hands an instruction over where it has not got to the guard: nobody acts on it once it is
+// withdrawn.
+const ExitNotHandedOver = 3
+
 // Instruction is what the guard of one node is to do.
 type Instruction struct {
 	// Node is the name of the node, for people, and NodeUID the UID of its object: another node of the same name is another.

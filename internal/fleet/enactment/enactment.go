@@ -49,8 +49,10 @@ type Issued struct {
 	// Reboots tells that the guard may reboot the host.
 	Reboots bool
 	Since   time.Time
-	// Delivered tells that the pod which hands it over has run: the guard may have taken it, and says so later.
+	// Delivered tells that the pod which hands it over has run, and has not said that it could not: the guard may have taken it, and says so later.
 	Delivered bool
+	// Trouble is what that pod said when it failed last; "" where it has not.
+	Trouble string
 	// IsOutdated tells that it was signed with another key than the operator has now.
 	IsOutdated bool
 }
@@ -133,6 +135,13 @@ func (n *Node) unread() string {
 
 // isByHand reports whether somebody changes the host with the guard, and not the operator.
 func (n *Node) isByHand() bool { return n.isWorking() && n.report().Number == 0 }
+
+// isUnclaimed tells that an instruction of the operator has put the wanted plan in force, and that the Node has nothing that says so: it was deleted and
+// made anew.
+func (n *Node) isUnclaimed() bool {
+	return !n.IsChanged && n.HasCurrentKey && n.Wanted != nil && n.Wanted.Action == Enact && n.isDone() &&
+		n.report().Number != 0 && n.report().InForcePlanHash != ""
+}
 
 // isDone reports whether the host is what it is to be. A plan that was brought to it by other means is left to those.
 func (n *Node) isDone() bool {

@@ -107,6 +107,8 @@ func wants(hash string) change {
 
 func impossible(why string) change { return func(n *enactment.Node) { n.Wanted.Refused = why } }
 
+func troubled(what string) change { return func(n *enactment.Node) { n.Issued.Trouble = what } }
+
 func locked(why string) change { return func(n *enactment.Node) { n.Lock = why } }
 
 func of(profile string) change { return func(n *enactment.Node) { n.Profile = profile } }
@@ -199,6 +201,11 @@ func fromEmpty() map[string]stageCase {
 		"a replayed number":                  {took(reported(v1alpha1.EnactmentRefused, 8, planA, ""), because("Replayed", "its number")), enactment.Step{Verb: enactment.Instruct, Number: seconds()}, enactment.StageChanging, ""},
 		"instructed":                         {boot(issued(true)), enactment.Step{Verb: enactment.HandOver}, enactment.StageChanging, "handed"},
 		"not taken for long":                 {boot(issued(true), func(n *enactment.Node) { n.Issued.Since = now().Add(-time.Hour) }), enactment.Step{Verb: enactment.HandOver}, enactment.StageLate, "has not taken"},
+		"not to be handed over":              {boot(issued(true), troubled("no space left on device")), enactment.Step{Verb: enactment.HandOver}, enactment.StageLate, "cannot be handed its instruction: no space left"},
+		"handed over, and in trouble":        {boot(issued(true), delivered, troubled("no answer")), enactment.Step{Verb: enactment.HandOver}, enactment.StageChanging, "handed"},
+		"handed over, in trouble for long":   {boot(issued(true), delivered, troubled("no answer"), func(n *enactment.Node) { n.Issued.Since = now().Add(-time.Hour) }), enactment.Step{Verb: enactment.HandOver}, enactment.StageLate, "has not taken its instruction: no answer"},
+		"in trouble, and not wanted":         {boot(unwanted, issued(true), troubled("no space left on device")), enactment.Step{Verb: enactment.Withdraw}, enactment.StageChanging, "withdrawn"},
+		"in trouble, and corrected":          {boot(wants(planB), issued(true), troubled("no space left on device")), enactment.Step{Verb: enactment.Withdraw}, enactment.StageChanging, "withdrawn"},
 		"a key that the guard does not know": {boot(issued(true), reported(v1alpha1.EnactmentRefused, 0, "", ""), because("WrongKey", "another key")), enactment.Step{Verb: enactment.HandOver}, enactment.StageLate, "another key"},
 		"received":                           {boot(issued(true), reported(v1alpha1.EnactmentReceived, 8, planA, "")), enactment.Step{}, enactment.StageChanging, "has the instruction"},
 		"rebooting, the kubelet away":        {boot(issued(true), notReady, reported(v1alpha1.EnactmentArmed, 8, planA, "")), enactment.Step{}, enactment.StageChanging, "reboots"},

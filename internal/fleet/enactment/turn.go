@@ -99,8 +99,11 @@ func (n *Node) handOver(now time.Time) (Step, Stage, string) {
 	switch {
 	case refusal != "":
 		return step, StageLate, refusal
+	case n.Issued.Trouble != "" && !n.Issued.Delivered:
+		return step, StageLate, "the guard cannot be handed its instruction: " + n.Issued.Trouble
 	case now.Sub(n.Issued.Since) >= handOverLimit:
-		return step, StageLate, "the guard has not taken its instruction: see the pod that hands it over, in the namespace of the agents"
+		return step, StageLate, "the guard has not taken its instruction: " +
+			cmp.Or(n.Issued.Trouble, "see the pod that hands it over, in the namespace of the agents")
 	default:
 		return step, StageChanging, "the instruction is handed to the guard"
 	}

@@ -4,6 +4,7 @@
 package guard
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,9 +28,20 @@ type Delivery struct {
 	Instruction []byte
 }
 
+// NotHandedOverError tells that an instruction has not got to the guard of the host, neither now nor before: nobody will act on it once it is
+// withdrawn.
+type NotHandedOverError struct{ Err error }
+
+func (e *NotHandedOverError) Error() string { return e.Err.Error() }
+
+func (e *NotHandedOverError) Unwrap() error { return e.Err }
+
+// ExitCode is by what the operator knows of it.
+func (*NotHandedOverError) ExitCode() int { return instruction.ExitNotHandedOver }
+
 // Deliver installs the guard on the host below a root, or brings it up to date, and hands the instruction over. It returns the
-// guard's report once the guard has read the instruction; an error when it has not until the context ends. The program of a guard
-// that is changing its host stays until that is done.
+// guard's report once the guard has read the instruction; an error when it has not until the context ends, a NotHandedOverError where it cannot
+// read it. The program of a guard that is changing its host stays until that is done.
 func Deliver(ctx context.Context, root string, d Delivery, tell func(sentence string)) (*instruction.Report, error) {
 	disk, err := hostfile.OpenRoot(root)
 	if err != nil {
@@ -47,7 +59,7 @@ func DeliverTo(ctx context.Context, g *Guard, lock func() (func(), error), d Del
 	}
 	unlock, err := lock()
 	if err != nil {
-		return nil, err
+		return nil, g.beforeHandOver(d, err)
 	}
 	err = g.bring(ctx, d, tell)
 	unlock()
@@ -76,8 +88,35 @@ func (g *Guard) isNeedless(d Delivery) (bool, error) {
 	return err == nil && report.Phase == instruction.Removed, err
 }
 
+// beforeHandOver is an error that came before the instruction was handed over. Where one that ran before may have done that, it says nothing of it.
+func (g *Guard) beforeHandOver(d Delivery, err error) error {
+	if len(d.Instruction) == 0 {
+		return err
+	}
+	handled, problem := g.Handled(d.Instruction)
+	if handled || problem != nil {
+		return err
+	}
+	inbox, problem := g.disk.Read(InboxFile)
+	if problem != nil || inbox.Type == hostfile.Regular && bytes.Equal(inbox.Content, d.Instruction) {
+		return err
+	}
+	return &NotHandedOverError{err}
+}
+
 // bring installs and hands over, while nobody else changes the host.
 func (g *Guard) bring(ctx context.Context, d Delivery, tell func(string)) error {
+	if err := g.install(ctx, d, tell); err != nil {
+		return g.beforeHandOver(d, err)
+	}
+	if len(d.Instruction) == 0 {
+		return nil
+	}
+	return g.HandOver(d.Instruction)
+}
+
+// install puts the guard there, which takes the instructions of one operator.
+func (g *Guard) install(ctx context.Context, d Delivery, tell func(string)) error {
 	if err := g.Pin(d.Trust, d.Chain); err != nil {
 		return err
 	}
@@ -87,13 +126,9 @@ func (g *Guard) bring(ctx context.Context, d Delivery, tell func(string)) error 
 	}
 	if changing {
 		tell("The guard on the host stays as it is until its change of the host is finished.")
-	} else if err := g.update(ctx, d.Program); err != nil {
-		return err
-	}
-	if len(d.Instruction) == 0 {
 		return nil
 	}
-	return g.HandOver(d.Instruction)
+	return g.update(ctx, d.Program)
 }
 
 // update installs the guard. Another one may be able to read what the one before has refused, and looks at it once more. The refusal

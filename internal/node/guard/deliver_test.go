@@ -134,8 +134,12 @@ func TestDeliverToAHostThatDoesNotAnswer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	d := guard.Delivery{Program: []byte("one"), Trust: trusted(), Instruction: signed(t, enact(1, trading()))}
-	if _, err := guard.DeliverTo(ctx, w.guard(), unlocked, d, func(string) {}); err == nil || !strings.Contains(err.Error(), "lowlatency-guard-inbox.service") {
+	_, err := guard.DeliverTo(ctx, w.guard(), unlocked, d, func(string) {})
+	if err == nil || !strings.Contains(err.Error(), "lowlatency-guard-inbox.service") {
 		t.Errorf("Deliver() = %v", err)
+	}
+	if inVain := new(guard.NotHandedOverError); errors.As(err, &inVain) {
+		t.Errorf("the instruction is in the inbox, and %v says that it is not", err)
 	}
 }
 
@@ -153,6 +157,50 @@ func TestDeliverToAHostOfAnotherOperator(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, w.manifest()); diff != "" {
 		t.Errorf("the host before and after (-before +after):\n%s", diff)
+	}
+}
+
+// TestDeliverInVain: the error says whether the instruction may have got to the guard all the same.
+func TestDeliverInVain(t *testing.T) {
+	full := func(w *watched) { w.noFiles = true }
+	another := func(w *watched) {
+		was := trusted()
+		was.Key = []byte(strings.Repeat("k", 32))
+		if err := w.guard().Pin(was, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked := func(w *watched, data []byte) {
+		if err := errors.Join(w.guard().Pin(trusted(), nil), w.guard().HandOver(data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, tc := range map[string]struct {
+		host    func(w *watched, data []byte)
+		isKnown bool
+	}{
+		"a host that cannot have the guard":  {func(w *watched, _ []byte) { full(w) }, true},
+		"a host of another operator":         {func(w *watched, _ []byte) { another(w) }, true},
+		"it was handed over before":          {func(w *watched, data []byte) { asked(w, data); full(w) }, false},
+		"another one was handed over before": {func(w *watched, _ []byte) { asked(w, signed(t, enact(2, trading()))); full(w) }, true},
+		"what the guard has taken cannot be read": {func(w *watched, _ []byte) {
+			asked(w, signed(t, enact(2, trading())))
+			w.seen[guard.StateFolder+"/instructions"] = hostfile.File("{", 0o600)
+			full(w)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, data := newWatched(t), signed(t, enact(1, trading()))
+			tc.host(w, data)
+			_, err := w.deliver(t, "one", data)
+			var inVain *guard.NotHandedOverError
+			if err == nil || errors.As(err, &inVain) != tc.isKnown {
+				t.Fatalf("Deliver() = %v", err)
+			}
+			if tc.isKnown && inVain.ExitCode() != instruction.ExitNotHandedOver {
+				t.Errorf("exit code %d", inVain.ExitCode())
+			}
+		})
 	}
 }
 

@@ -207,7 +207,7 @@ func (f *Fleet) report(ctx context.Context, m *member, ready corev1.ConditionSta
 			corev1.NodeCondition{Type: corev1.NodeReady, Status: ready})
 		return f.Client.Status().Update(ctx, node)
 	})
-	if err != nil {
+	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reporting the node: %w", err)
 	}
 	return nil
@@ -222,7 +222,11 @@ func (f *Fleet) handOver(ctx context.Context, m *member) error {
 			return client.IgnoreNotFound(err)
 		}
 	}
-	if err := f.Client.Get(ctx, client.ObjectKey{Name: m.name}, node); err != nil {
+	switch err := f.Client.Get(ctx, client.ObjectKey{Name: m.name}, node); {
+	case apierrors.IsNotFound(err):
+		// Its kubelet registers it once more.
+		return nil
+	case err != nil:
 		return fmt.Errorf("reading the node: %w", err)
 	}
 	isOfAnother := pod.Annotations[v1alpha1.AnnotationNumber] != configMap.Annotations[v1alpha1.AnnotationNumber]
@@ -243,21 +247,35 @@ func (f *Fleet) handOver(ctx context.Context, m *member) error {
 		Trust: guard.Trust{Key: configMap.BinaryData[rollout.PublicKeyEntry], Node: m.name, NodeUID: string(node.UID)},
 	}
 	f.running.Go(func() {
-		phase := corev1.PodSucceeded
-		if _, err := m.Deliver(ctx, delivery); err != nil {
-			phase = corev1.PodFailed
-		}
+		_, err := m.Deliver(ctx, delivery)
+		phase, ended := endOf(err)
 		// The operator may have removed the pod by now.
-		_ = f.setPhase(ctx, pod, phase)
+		_ = f.setPhase(ctx, pod, phase, ended...)
 	})
 	return nil
 }
 
-func (f *Fleet) setPhase(ctx context.Context, pod *corev1.Pod, phase corev1.PodPhase) error {
+// endOf is what a kubelet says of the pod when its program has ended: one that failed is started again after a while.
+func endOf(err error) (corev1.PodPhase, []corev1.ContainerStatus) {
+	if err == nil {
+		return corev1.PodSucceeded, nil
+	}
+	ended := &corev1.ContainerStateTerminated{ExitCode: 1, Message: "error: " + err.Error()}
+	var coded interface{ ExitCode() int }
+	if errors.As(err, &coded) {
+		ended.ExitCode = int32(coded.ExitCode()) //nolint:gosec // An exit code is below 256.
+	}
+	return corev1.PodRunning, []corev1.ContainerStatus{{
+		Name: "install-guard", LastTerminationState: corev1.ContainerState{Terminated: ended},
+		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off restarting failed container"}},
+	}}
+}
+
+func (f *Fleet) setPhase(ctx context.Context, pod *corev1.Pod, phase corev1.PodPhase, containers ...corev1.ContainerStatus) error {
 	now := &corev1.Pod{}
 	err := f.Client.Get(ctx, client.ObjectKeyFromObject(pod), now)
 	if err == nil && now.UID == pod.UID {
-		now.Status.Phase = phase
+		now.Status.Phase, now.Status.ContainerStatuses = phase, containers
 		err = f.Client.Status().Update(ctx, now)
 	}
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {

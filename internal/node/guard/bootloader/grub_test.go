@@ -105,6 +105,7 @@ func TestTrialIsRefused(t *testing.T) {
 	}{
 		"on LVM":               {func(h tree) { h["/proc/1/mounts"] = "/dev/mapper/vg-root / ext4 rw 0 0\n" }, add, "/boot/grub is on /dev/mapper/vg-root, a volume of LVM or RAID"},
 		"on MD":                {func(h tree) { h["/proc/1/mounts"] = "/dev/vda1 / ext4 rw 0 0\n/dev/md0 /boot ext4 rw 0 0\n" }, add, "/boot/grub is on /dev/md0"},
+		"on ZFS":               {func(h tree) { h["/proc/1/mounts"] = "rpool/ROOT / zfs rw 0 0\n" }, add, "/boot/grub is on zfs, to which GRUB cannot write"},
 		"on btrfs":             {func(h tree) { h["/proc/1/mounts"] = "/dev/vda1 / btrfs rw 0 0\n" }, add, "/boot/grub is on btrfs, to which GRUB cannot write"},
 		"on what is not known": {func(h tree) { h["/proc/1/mounts"] = "" }, add, "it is not known on which file system"},
 		"with an argument of others": {func(tree) {}, operation.AddKernelArguments("root=/dev/sdb").Arguments,

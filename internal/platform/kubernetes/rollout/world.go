@@ -203,18 +203,13 @@ func issuedOf(configMap *corev1.ConfigMap, pod *corev1.Pod) *enactment.Issued {
 	if configMap == nil {
 		return nil
 	}
+	delivered, trouble := handedOver(pod, configMap)
 	return &enactment.Issued{
 		Number: numberOf(configMap.Annotations[v1alpha1.AnnotationNumber]), Action: enactment.Action(configMap.Annotations[v1alpha1.AnnotationAction]),
 		PlanHash: configMap.Annotations[v1alpha1.AnnotationPlanHash],
 		Reboots:  configMap.Annotations[v1alpha1.AnnotationReboot] == rebootAllowed, Since: configMap.CreationTimestamp.Time,
-		Delivered: hasRun(pod, configMap),
+		Delivered: delivered, Trouble: trouble,
 	}
-}
-
-// hasRun reports whether the pod of an instruction has left the phase in which nothing of it has run.
-func hasRun(pod *corev1.Pod, configMap *corev1.ConfigMap) bool {
-	return pod != nil && pod.Annotations[v1alpha1.AnnotationNumber] == configMap.Annotations[v1alpha1.AnnotationNumber] &&
-		pod.Status.Phase != "" && pod.Status.Phase != corev1.PodPending
 }
 
 // numberOf reads the number of an instruction; 0 for what is none.
