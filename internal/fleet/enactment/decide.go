@@ -37,6 +37,8 @@ const (
 	EndTurn Verb = "EndTurn"
 	// TellKey puts the operator's key there with those before, and a pod that tells the guard of it.
 	TellKey Verb = "TellKey"
+	// Claim notes that the plan on the node is the operator's, which gives it back some day.
+	Claim Verb = "Claim"
 )
 
 // Step is one thing to do. Each is followed by another look.
@@ -144,6 +146,8 @@ func (n *Node) decide(stopped string, mayBegin bool, now time.Time) (Step, State
 		state = State{Node: n.Name, Stage: StageRefused, Message: n.Estranged}
 	case n.needsKey() && mayBegin:
 		state = State{Node: n.Name, Stage: StageTold, Message: "its guard waits to be told of the operator's key"}
+	case n.isUnclaimed() && mayBegin:
+		return Step{Node: n.Name, Verb: Claim}, state
 	case !n.isDone():
 		state = n.standing(stopped)
 		if state.Stage == StageWaiting && !n.isUnreadable() {

@@ -35,6 +35,9 @@ func TestKeyOfANode(t *testing.T) {
 	cases := map[string]stageCase{
 		"a key from before":              {[]change{inForce, formerKey}, enactment.Step{Verb: enactment.TellKey, Number: seconds()}, enactment.StageTold, "waits to be told"},
 		"also where it waits":            {[]change{formerKey, reported(v1alpha1.EnactmentTakenBack, 7, planB, "")}, enactment.Step{Verb: enactment.TellKey, Number: seconds()}, enactment.StageTold, ""},
+		"of a node that was made anew":   {[]change{inForce, currentKey}, enactment.Step{Verb: enactment.Claim}, enactment.StageDone, ""},
+		"of one that says whose it is":   {[]change{inForce, currentKey, changed}, enactment.Step{}, enactment.StageDone, ""},
+		"in force by root's hand":        {[]change{reported(v1alpha1.EnactmentInForce, 0, planA, planA), currentKey}, enactment.Step{}, enactment.StageDone, ""},
 		"being told":                     {[]change{inForce, formerKey, told(time.Minute)}, enactment.Step{Verb: enactment.HandOver}, enactment.StageTold, "is told"},
 		"told":                           {[]change{inForce, currentKey, told(time.Minute)}, enactment.Step{Verb: enactment.Withdraw}, enactment.StageTold, ""},
 		"not told for long":              {[]change{inForce, formerKey, told(time.Hour)}, enactment.Step{Verb: enactment.HandOver}, enactment.StageLate, "has not taken"},

@@ -252,13 +252,11 @@ func TestPin(t *testing.T) {
 	if err := w.guard().Pin(trusted(), nil); err != nil {
 		t.Errorf("pinning the same again: %v", err)
 	}
-	otherKey, otherNode := trusted(), trusted()
+	otherKey := trusted()
 	otherKey.Key = bytes.Repeat([]byte{7}, ed25519.PublicKeySize)
-	otherNode.NodeUID = "uid-2"
-	for want, trust := range map[string]guard.Trust{"and the operator has key " + instruction.KeyID(otherKey.Key): otherKey, "and not for node worker-1 with UID uid-2": otherNode} {
-		if err := w.guard().Pin(trust, nil); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "lowlatency-guard revert") {
-			t.Errorf("Pin() = %v, want %q", err, want)
-		}
+	want := "and the operator has key " + instruction.KeyID(otherKey.Key)
+	if err := w.guard().Pin(otherKey, nil); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "lowlatency-guard revert") {
+		t.Errorf("Pin() = %v, want %q", err, want)
 	}
 	if err := w.guard().Release(); err != nil {
 		t.Fatal(err)
@@ -268,6 +266,37 @@ func TestPin(t *testing.T) {
 	}
 	if err := w.guard().Pin(trusted(), nil); err == nil || !strings.Contains(err.Error(), "takes no instructions") {
 		t.Errorf("Pin() of a released host = %v", err)
+	}
+}
+
+// TestNodeMadeAnew: an operator that the guard follows says that the host is another node's. What was told to the node before is not begun any more, and
+// nothing is taken for it.
+func TestNodeMadeAnew(t *testing.T) {
+	w := instructed(t)
+	w.give(signed(t, enact(1, trading())))
+	w.reboot(true)
+	if next := w.give(signed(t, enact(2, otherTrading()))); next != guard.Nothing {
+		t.Fatalf("Take() = %v", next)
+	}
+	w.expect(instruction.Report{Phase: instruction.Received, Number: 2, PlanHash: enact(2, nil).PlanHash})
+	anew := trusted()
+	anew.NodeUID = "uid-2"
+	if err := w.guard().Pin(anew, nil); err != nil {
+		t.Fatal(err)
+	}
+	report, err := w.guard().Report()
+	if err != nil || report.Phase != instruction.Refused || report.Reason != instruction.ReasonWrongNode {
+		t.Errorf("the report is %+v, %v", report, err)
+	}
+	w.give(signed(t, enact(3, otherTrading())))
+	if report, err = w.guard().Report(); err != nil || report.Refused == nil || report.Refused.Reason != instruction.ReasonWrongNode {
+		t.Errorf("an instruction for the node before: %+v, %v", report, err)
+	}
+	forNew := enact(4, trading())
+	forNew.NodeUID = anew.NodeUID
+	w.give(signed(t, forNew))
+	if report, err = w.guard().Report(); err != nil || report.Number != 4 || report.Refused != nil {
+		t.Errorf("an instruction for the node: %+v, %v", report, err)
 	}
 }
 

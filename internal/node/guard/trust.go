@@ -25,8 +25,9 @@ func (t *Trust) reported() *instruction.TrustedKey {
 }
 
 // Pin has the guard take the instructions of one operator for one node. The first key is kept. Another one takes its place where the chain
-// leads from the one to the other, and never again the other way round. Every other key, or another node, is an error: who holds this host
-// today decides that, by Trust or by bringing the host back first.
+// leads from the one to the other, and never again the other way round. Every other key is an error: who holds this host
+// today decides that, by Trust or by bringing the host back first. An operator with a key that the guard follows may say that the host is another
+// node's by now, as it is when its Node was deleted and made anew: what was signed for the node before is refused then.
 func (g *Guard) Pin(trust Trust, chain instruction.Chain) error {
 	now, err := g.trust()
 	if err != nil {
@@ -48,8 +49,9 @@ func (g *Guard) Pin(trust Trust, chain instruction.Chain) error {
 		return err
 	}
 	if now.NodeUID != trust.NodeUID {
-		return fmt.Errorf("the guard of this host takes instructions for node %s with UID %s, and not for node %s with UID %s: "+
-			"bring the host back with \"lowlatency-guard revert\" on it when its node was made anew", now.Node, now.NodeUID, trust.Node, trust.NodeUID)
+		if err := g.becomeNode(now, &trust); err != nil {
+			return err
+		}
 	}
 	return g.move(now, next)
 }
@@ -89,7 +91,7 @@ func (g *Guard) move(now *Trust, next instruction.Key) error {
 		return nil
 	}
 	if !before.Public.Equal(next.Public) {
-		if err := g.refuseWaiting(before); err != nil {
+		if err := g.refuseWaiting(instruction.ReasonWrongKey, fmt.Sprintf("it was signed with key %s, whose place another one has taken before it was begun", before.ID())); err != nil {
 			return err
 		}
 		g.tell(fmt.Sprintf("Instructions are taken from key %s from now on, and none from key %s any more.", next.ID(), before.ID()))
@@ -98,8 +100,19 @@ func (g *Guard) move(now *Trust, next instruction.Key) error {
 	return g.writeState(trustFile, now)
 }
 
+// becomeNode has the guard take instructions for another node from now on, and none for the one before: what that was told and nobody has begun is
+// refused first.
+func (g *Guard) becomeNode(now, next *Trust) error {
+	if err := g.refuseWaiting(instruction.ReasonWrongNode, fmt.Sprintf("it is for node %s with UID %s, whose host is another node's since before it was begun", now.Node, now.NodeUID)); err != nil {
+		return err
+	}
+	g.tell(fmt.Sprintf("Instructions are taken for node %s with UID %s from now on, and none for node %s with UID %s any more.", next.Node, next.NodeUID, now.Node, now.NodeUID))
+	now.Node, now.NodeUID = next.Node, next.NodeUID
+	return g.writeState(trustFile, now)
+}
+
 // refuseWaiting refuses an instruction that was received and not begun.
-func (g *Guard) refuseWaiting(signer instruction.Key) error {
+func (g *Guard) refuseWaiting(reason instruction.Reason, message string) error {
 	given, err := g.taken()
 	if err != nil || given.Accepted == nil || given.Accepted.Outcome != instruction.Received {
 		return err
@@ -108,7 +121,6 @@ func (g *Guard) refuseWaiting(signer instruction.Key) error {
 	if err != nil || h.isAbout(&given.Accepted.Instruction) {
 		return err
 	}
-	given.Accepted.Outcome, given.Accepted.Reason = instruction.Refused, instruction.ReasonWrongKey
-	given.Accepted.Message = fmt.Sprintf("it was signed with key %s, whose place another one has taken before it was begun", signer.ID())
+	given.Accepted.Outcome, given.Accepted.Reason, given.Accepted.Message = instruction.Refused, reason, message
 	return g.writeState(takenFile, given)
 }

@@ -126,15 +126,21 @@ func TestAKeyWithoutASerial(t *testing.T) {
 	w.trusts(1, 1)
 }
 
-// TestAnotherNodeGetsNoOtherKey either.
-func TestAnotherNodeGetsNoOtherKey(t *testing.T) {
+// TestAnotherNode comes with a key to which the chain leads, or not at all.
+func TestAnotherNode(t *testing.T) {
 	w := instructed(t)
-	other := trustIn(2)
-	other.NodeUID = "uid-2"
-	if err := w.guard().Pin(other, chain(t, 1, 2)); err == nil || !strings.Contains(err.Error(), "uid-2") {
-		t.Errorf("Pin() = %v", err)
+	anew := trustIn(2)
+	anew.NodeUID = "uid-2"
+	if err := w.guard().Pin(anew, chain(t, 7, 2)); err == nil {
+		t.Error("a key that nobody has signed is taken")
 	}
 	w.trusts(1, 1)
+	w.settle(w.give(signed(t, enact(1, trading()))), false)
+	w.expect(instruction.Report{Phase: instruction.InForce, Number: 1, PlanHash: enact(1, nil).PlanHash, InForce: enact(1, nil).PlanHash})
+	if err := w.guard().Pin(anew, chain(t, 1, 2)); err != nil {
+		t.Error(err)
+	}
+	w.trusts(2, 2)
 }
 
 // TestTrust is root's word, where the operator has lost its key.

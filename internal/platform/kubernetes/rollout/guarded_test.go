@@ -6,12 +6,18 @@ package rollout_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -73,6 +79,85 @@ func TestRolloutWithRealGuards(t *testing.T) {
 		if diff := cmp.Diff(before[name], after[name]); diff != "" {
 			t.Errorf("host %s before and after (-before +after):\n%s", name, diff)
 		}
+	}
+}
+
+// TestNodesMadeAnewWithRealGuards deletes the Node of a host in the middle of its turn, and that of one whose plan is in force, and has each register
+// again: nothing is done twice, and the profile can be deleted.
+func TestNodesMadeAnewWithRealGuards(t *testing.T) {
+	f := newFleet(t)
+	hosts := f.withGuards("n1", "n2")
+	before := manifests(t, hosts)
+	f.letLive(hosts)
+	profile := objects.MakeProfile("trading").Selecting(v1alpha1.Labels{"trading": ""}).Obj()
+	check(t, f.client.Create(t.Context(), profile))
+	f.until("the first host has its instruction", func() string {
+		if got := f.reported("n1"); got == nil || got.Number == 0 {
+			return "it has none"
+		}
+		return ""
+	})
+	f.makeAnew("n1")
+	f.until("both hosts are proven", func() string { return f.guarded(hosts, 1, 1) })
+	f.makeAnew("n2")
+	f.until("both hosts are proven, and none has rebooted once more", func() string {
+		if got := f.reported("n2"); got == nil || got.InForcePlanHash == "" {
+			return "the agent of the second host has not told yet what is in force"
+		}
+		return f.guarded(hosts, 1, 1)
+	})
+	check(t, f.client.Delete(t.Context(), profile))
+	f.until("the profile has gone", func() string {
+		if f.client.Get(t.Context(), client.ObjectKeyFromObject(profile), &v1alpha1.LowLatencyNodeProfile{}) == nil {
+			return "it is there"
+		}
+		return f.leftovers()
+	})
+	after := manifests(t, hosts)
+	for name := range before {
+		if diff := cmp.Diff(before[name], after[name]); diff != "" {
+			t.Errorf("host %s before and after (-before +after):\n%s", name, diff)
+		}
+	}
+}
+
+// reported is what the agent of a node says of its guard.
+func (f *fleet) reported(name string) *v1alpha1.NodeEnactment {
+	report := &v1alpha1.LowLatencyNode{}
+	if f.client.Get(f.t.Context(), client.ObjectKey{Name: name}, report) != nil {
+		return nil
+	}
+	return report.Status.Enactment
+}
+
+// makeAnew deletes a Node and lets its kubelet register once more: with the same name, labels and boot, and another UID.
+func (f *fleet) makeAnew(name string) {
+	f.t.Helper()
+	node := &corev1.Node{}
+	check(f.t, f.client.Get(f.t.Context(), client.ObjectKey{Name: name}, node))
+	check(f.t, f.client.Delete(f.t.Context(), node))
+	f.collect(node.UID)
+	again := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"trading": ""}}}
+	f.until("the Node is gone", func() string {
+		if err := f.client.Create(f.t.Context(), again.DeepCopy()); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+// collect plays the garbage collector: what a Node owned goes with it.
+func (f *fleet) collect(owner types.UID) {
+	f.t.Helper()
+	for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.ConfigMapList{}, &coordinationv1.LeaseList{}, &v1alpha1.LowLatencyNodeList{}} {
+		check(f.t, f.client.List(f.t.Context(), list))
+		check(f.t, apimeta.EachListItem(list, func(item runtime.Object) error {
+			object, ok := item.(client.Object)
+			if !ok || !slices.ContainsFunc(object.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner }) {
+				return nil
+			}
+			return client.IgnoreNotFound(f.client.Delete(f.t.Context(), object, client.GracePeriodSeconds(0)))
+		}))
 	}
 }
 

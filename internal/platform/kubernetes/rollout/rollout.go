@@ -225,6 +225,8 @@ func (p *Platform) do(ctx context.Context, w *world, step enactment.Step) error 
 		return p.endTurn(ctx, node)
 	case enactment.TellKey:
 		return p.tellKey(ctx, w, node, step)
+	case enactment.Claim:
+		return platform.LabelNode(ctx, p.Client, node, node.Labels[v1alpha1.LabelProfile], w.limits.Profile)
 	}
 	return fmt.Errorf("nobody knows how to %q", step.Verb)
 }
