@@ -23,8 +23,8 @@ import (
 const (
 	// cutsWanted is how often the power is cut when LAB_CUTS does not say.
 	cutsWanted = 30
-	// cutWindow is the time after the beginning of a phase within which the power is cut: a phase takes about as long.
-	cutWindow = 40 * time.Second
+	// beginning is how long a command may take until the guard has its journal.
+	beginning = 2 * time.Minute
 	// longestCuts bounds all cuts together when LAB_MINUTES does not say; what was not reached is said.
 	longestCuts = 150
 )
@@ -52,11 +52,47 @@ find etc boot/grub/*.cfg usr/local var/lib/lowlatency -xdev -type f ! -name grub
 grub-editenv /boot/grub/grubenv list | grep -v '=$' || true`)
 }
 
-// cut is one power cut: from which state of the machine, and how long after the command of its phase.
-type cut struct {
-	phase   string
+// phase is a part of an enactment or of its removal, from a state of the machine that was saved.
+type phase struct {
+	name string
+	// command begins it; "" where it goes on by itself.
 	command string
-	after   time.Duration
+	// takes is how long it took without a power cut.
+	takes time.Duration
+}
+
+// cut is one power cut: in which phase, and how long after the guard has begun it.
+type cut struct {
+	phase
+
+	after time.Duration
+}
+
+// phases goes once through an enactment and its removal, saves the state at the beginning of each phase, and measures how long each takes. It
+// returns what is on the machine before and after the enactment, too.
+func (h *host) phases(file, wanted string) (all []phase, before, after string) {
+	h.t.Helper()
+	timed := func(name, command string, do func()) {
+		h.save(name)
+		began := time.Now()
+		do()
+		all = append(all, phase{name: name, command: command, takes: time.Since(began)})
+	}
+	before = h.manifest()
+	timed("before", guardProgram+" apply --yes "+file, func() { h.run(guardProgram + " apply --yes --no-reboot " + file) })
+	h.reboots("systemctl --no-block reboot")
+	timed("trial", "", func() {
+		if status := h.settled(); status.InForce != wanted {
+			h.t.Fatalf("without a power cut: %+v", status)
+		}
+	})
+	after = h.manifest()
+	timed("in-force", guardProgram+" revert --yes", func() { h.reboots("nohup " + guardProgram + " revert --yes >/dev/null 2>&1 &") })
+	timed("given-back", "", func() { h.settled() })
+	for _, p := range all {
+		h.t.Logf("phase %s takes %.0f s", p.name, p.takes.Seconds())
+	}
+	return all, before, after
 }
 
 // reboots gives a command after which the machine reboots, and waits until it has.
@@ -79,20 +115,7 @@ func TestPowerCuts(t *testing.T) {
 	defer h.table()
 	file := h.write("first", tuned("10"))
 	wanted := operation.Hash(tuned("10"))
-	before := h.manifest()
-	h.save("before")
-
-	h.run(guardProgram + " apply --yes --no-reboot " + file)
-	h.reboots("systemctl --no-block reboot")
-	h.save("trial")
-	if status := h.settled(); status.InForce != wanted {
-		t.Fatalf("without a power cut: %+v", status)
-	}
-	after := h.manifest()
-	h.save("in-force")
-	h.reboots("nohup " + guardProgram + " revert --yes >/dev/null 2>&1 &")
-	h.save("given-back")
-
+	phases, before, after := h.phases(file, wanted)
 	seed := uint64(number(t, "LAB_SEED", int(time.Now().UnixNano()%1e6)))
 	t.Logf("the points are those of LAB_SEED=%d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -102,13 +125,8 @@ func TestPowerCuts(t *testing.T) {
 			t.Errorf("the time is over after %d cuts: LAB_CUTS says how many there are to be, LAB_MINUTES for how long", i)
 			return
 		}
-		c := []cut{
-			{phase: "before", command: guardProgram + " apply --yes " + file},
-			{phase: "trial", command: "true"},
-			{phase: "in-force", command: guardProgram + " revert --yes"},
-			{phase: "given-back", command: "true"},
-		}[i%4]
-		c.after = time.Duration(random.Int64N(int64(cutWindow)))
+		c := cut{phase: phases[i%len(phases)]}
+		c.after = time.Duration(random.Int64N(int64(c.takes)))
 		h.cutOnce(i+1, c, wanted, before, after)
 	}
 }
@@ -124,12 +142,10 @@ func (h *host) save(name string) {
 // cutOnce goes back to a state, does what its phase does, cuts the power, and asserts what the machine comes to.
 func (h *host) cutOnce(number int, c cut, wanted, before, after string) {
 	h.t.Helper()
-	if err := h.machine.Load(h.ctx(), c.phase); err != nil {
+	if err := h.machine.Load(h.ctx(), c.name); err != nil {
 		h.t.Fatal(err)
 	}
-	if _, err := h.machine.Execute(h.ctx(), "nohup sh -c '"+c.command+"' >/dev/null 2>&1 &"); err != nil {
-		h.t.Fatal(err)
-	}
+	h.begin(c.command)
 	time.Sleep(c.after)
 	point := h.point()
 	began := time.Now()
@@ -145,10 +161,31 @@ func (h *host) cutOnce(number int, c cut, wanted, before, after string) {
 	case status.InForce == "" && sameFiles(manifest, before):
 		outcome = "as before"
 	default:
-		h.t.Errorf("cut %d of phase %s after %s: %+v\n(-before +now):\n%s", number, c.phase, c.after, status, cmp.Diff(strings.Split(before, "\n"), strings.Split(manifest, "\n")))
+		h.t.Errorf("cut %d of phase %s after %s: %+v\n(-before +now):\n%s", number, c.name, c.after, status, cmp.Diff(strings.Split(before, "\n"), strings.Split(manifest, "\n")))
 	}
-	h.row(fmt.Sprintf("power cut %d, phase %q, %.1f s after its begin; at that point: %s", number, c.phase, c.after.Seconds(), point), outcome,
+	h.row(fmt.Sprintf("power cut %d, phase %q, %.1f s after its begin; at that point: %s", number, c.name, c.after.Seconds(), point), outcome,
 		fmt.Sprintf("at rest after %.0f s; %s", time.Since(began).Seconds(), status.Reason))
+}
+
+// begin gives the command of a phase, and waits until the guard has begun to write: a cut before that shows nothing.
+func (h *host) begin(command string) {
+	h.t.Helper()
+	if command == "" {
+		return
+	}
+	const output = "/run/lowlatency-cut.log"
+	if _, err := h.machine.Execute(h.ctx(), "nohup "+command+" >"+output+" 2>&1 &"); err != nil {
+		h.t.Fatal(err)
+	}
+	for end := time.Now().Add(beginning); ; {
+		result, err := h.machine.Execute(h.ctx(), "test -e /var/lib/lowlatency/guard/journal")
+		if err != nil || result.ExitCode == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			h.t.Fatalf("%s has not begun: %s", command, h.run("cat "+output))
+		}
+	}
 }
 
 // point says where the machine was when the power was cut: the last records of the journal, and whether it was shutting down.

@@ -115,7 +115,7 @@ func (h *host) fullDisk(before string) {
 	h.row("a full disk", "as before", strings.TrimSpace(result.Stderr))
 }
 
-// TestKilled kills the guard while it writes and while it verifies: the machine comes to rest by itself.
+// TestKilled kills the guard while it verifies: the machine comes to rest by itself. Kills while it writes are simulated (internal/node/guard, kill_test.go).
 func TestKilled(t *testing.T) {
 	h := start(t)
 	defer h.table()
