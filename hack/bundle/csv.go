@@ -28,6 +28,9 @@ const packageName = "lowlatency-operator"
 // trafficName is the name of the image that measures over the network among the related images.
 const trafficName = "lowlatency-traffic"
 
+// isPinned reports whether an image is named by its digest: only such a one can be mirrored.
+func isPinned(image string) bool { return strings.Contains(image, "@sha256:") }
+
 // newClusterServiceVersion adds to config/manifests/base.yaml what follows from the rest.
 func newClusterServiceVersion(r release, source string, p *parts) (*unstructured.Unstructured, error) {
 	csv, err := readObject(filepath.Join(source, "manifests", "base.yaml"))
@@ -55,8 +58,7 @@ func newClusterServiceVersion(r release, source string, p *parts) (*unstructured
 	}
 	annotations["containerImage"] = r.image
 	annotations["alm-examples"] = examples
-	// An image can be mirrored when it is named by its digest.
-	annotations["features.operators.openshift.io/disconnected"] = strconv.FormatBool(strings.Contains(r.image, "@sha256:"))
+	annotations["features.operators.openshift.io/disconnected"] = strconv.FormatBool(isPinned(r.image) && isPinned(r.trafficImage))
 	csv.SetAnnotations(annotations)
 	csv.SetName(packageName + ".v" + r.version)
 	spec["version"] = r.version

@@ -58,7 +58,7 @@ func descriptors(path string, schema apiextensionsv1.JSONSchemaProps) []any {
 		all = append(all, described)
 		switch {
 		case name == "conditions" || name == "nodeSelector":
-			// The console shows these as a whole.
+			// The console shows conditions as a whole, and has no form for a map of labels.
 		case field.Items != nil && field.Items.Schema != nil:
 			all = append(all, descriptors(at+"[0]", *field.Items.Schema)...)
 		default:
@@ -122,7 +122,22 @@ func words(name string) string {
 		}
 		title.WriteRune(letter)
 	}
-	return title.String()
+	spelled := strings.Fields(title.String())
+	for i, word := range spelled {
+		if as, known := abbreviations()[word]; known {
+			spelled[i] = as
+		}
+	}
+	return strings.Join(spelled, " ")
+}
+
+// abbreviations are how the words of names that are abbreviations are written.
+func abbreviations() map[string]string {
+	return map[string]string{
+		"Afxdp": "AF_XDP", "Bios": "BIOS", "Cpu": "CPU", "Cpus": "CPUs", "Dma": "DMA", "Efvi": "ef_vi", "Id": "ID", "Iommu": "IOMMU", "Irq": "IRQ",
+		"Irqs": "IRQs", "Mac": "MAC", "Nic": "NIC", "Nics": "NICs", "Numa": "NUMA", "Pci": "PCI", "Pid": "PID", "Qos": "QoS", "Tcp": "TCP", "Tsc": "TSC",
+		"Tuned": "TuneD", "Udp": "UDP", "Uid": "UID", "Vfio": "VFIO", "Vlan": "VLAN",
+	}
 }
 
 // firstSentence shortens a description.

@@ -201,9 +201,25 @@ func expectRelatedImages(t *testing.T, csv *unstructured.Unstructured, image, tr
 	}
 }
 
+// TestHalfPinned: a bundle of which one image has a tag is not for disconnected clusters.
+func TestHalfPinned(t *testing.T) {
+	half := t.TempDir()
+	if err := run(release{version: "1.2.3", image: "registry.example.com/operator@sha256:" + strings.Repeat("0a", 32)}, "../../config", half, ""); err != nil {
+		t.Fatal(err)
+	}
+	tagged, err := readObject(filepath.Join(half, "manifests", "lowlatency-operator.clusterserviceversion.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := tagged.GetAnnotations()["features.operators.openshift.io/disconnected"]; got != "false" {
+		t.Errorf("disconnected is %q where the second image has a tag", got)
+	}
+}
+
 func TestWords(t *testing.T) {
 	for name, want := range map[string]string{
 		"memory": "Memory", "keepNearBypassNICs": "Keep Near Bypass NICs", "BypassNICPool": "Bypass NIC Pool", "planHash": "Plan Hash",
+		"numaNode": "NUMA Node", "pciAddresses": "PCI Addresses", "vfio": "VFIO", "nics": "NICs",
 	} {
 		if got := words(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
