@@ -95,7 +95,7 @@ jitter-picture: ## Measure a CPU of this machine for ten seconds, and draw docs/
 	go run ./hack/pictures docs/images
 
 .PHONY: latency-pictures
-latency-pictures: ## Measure the samples of LatencyTests between two network namespaces of this machine (needs root), and draw docs/images/latency-*.svg from it.
+latency-pictures: programs-latency-pictures ## Measure the samples of LatencyTests between two network namespaces of this machine (needs root), and draw docs/images/latency-*.svg from it.
 	go test -tags capture -count=1 -timeout 40m -run TestRecord -v ./test/traffic
 	go run ./hack/pictures docs/images
 
@@ -421,8 +421,8 @@ image-twice: programs-image-twice ## Build both images of the commit from two cl
 	@printf 'image: two builds, one digest, and the same bytes in the archives\n'
 
 .PHONY: release
-release: programs-release ## Make everything of a release in dist/release: make release VERSION=0.1.0; RELEASE_KEY=file.pem signs it.
-	go run ./hack/release -version $(VERSION:v%=%) -key "$(RELEASE_KEY)" -output dist/release
+release: programs-release ## Make everything of a release in dist/release: make release VERSION=0.1.0; RELEASE_KEY=file.pem signs it, and OLDER_BUNDLES are in its catalog, too.
+	go run ./hack/release -version $(VERSION:v%=%) -key "$(RELEASE_KEY)" -output dist/release $(OLDER_BUNDLES)
 
 .PHONY: publish-release
 publish-release: ## Push the images in dist/release to where they are named, or to REGISTRY; RELEASE_KEY=file.pem signs them and attaches their provenance.

@@ -13,17 +13,17 @@ set -euo pipefail
 table() {
   cat <<'EOF'
 lstopo-no-graphics  hwloc-nox        test-hwloc
-ip                  iproute2         test
+ip                  iproute2         test latency-pictures
 openssl             openssl          test
 jq                  jq               test docs-test
 curl                curl             example-hosts docs-test
-gcc                 gcc,libc6-dev    test judge-latency bench lab-pools lab-latency traffic-image image-twice release test-release docs-test
-/usr/include/stdio.h libc6-dev       test judge-latency bench lab-pools lab-latency traffic-image image-twice release test-release docs-test
+gcc                 gcc,libc6-dev    test judge-latency latency-pictures bench lab-pools lab-latency traffic-image image-twice release test-release docs-test
+/usr/include/stdio.h libc6-dev       test judge-latency latency-pictures bench lab-pools lab-latency traffic-image image-twice release test-release docs-test
 x86_64-linux-gnu-gcc  gcc-x86-64-linux-gnu,libc6-dev-amd64-cross  lab-pools lab-latency traffic-image image-twice release test-release docs-test
 aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu,libc6-dev-arm64-cross lab-pools lab-latency traffic-image image-twice release test-release docs-test
 dpkg-deb            dpkg             lab-pools lab-latency traffic-image image-twice release test-release docs-test
 apt-get             apt              test-must-gather lab lab-short lab-pools lab-latency lab-onload lab-enact lab-image jitter-pair traffic-image image-twice release test-release docs-test
-tc                  iproute2         judge-latency bench
+tc                  iproute2         judge-latency latency-pictures bench
 sockperf            sockperf         judge-latency bench
 qperf               qperf            judge-latency
 qemu-system-x86_64  qemu-system-x86  lab lab-short lab-pools lab-latency lab-onload lab-enact lab-image jitter-pair

@@ -25,7 +25,9 @@ import (
 
 // options say what is released.
 type options struct {
-	version, image, trafficImage, key, output, previous string
+	version, image, trafficImage, key, output string
+	// older are the folders of bundles that were released before, the oldest first: the catalog has them, too, and the new one replaces the last.
+	older []string
 }
 
 func main() {
@@ -36,9 +38,9 @@ func main() {
 	flag.StringVar(&o.trafficImage, "traffic-image", "ghcr.io/lowlatency-dev/lowlatency-traffic", "The same of the image that measures over the network.")
 	flag.StringVar(&o.key, "key", "", "A private key (ECDSA P-256, PEM, not encrypted) that signs checksums and provenance; none when empty.")
 	flag.StringVar(&o.output, "output", "dist/release", "The folder, which is written anew.")
-	flag.StringVar(&o.previous, "replaces", "", "The version that this one replaces in the catalog.")
 	flag.StringVar(&check, "check", "", "Check a folder that was made before, and make nothing.")
 	flag.Parse()
+	o.older = flag.Args()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	err := errors.New("give -version or -check")
@@ -188,8 +190,10 @@ func (r *release) makeBundle(ctx context.Context) error {
 	}
 	defer os.RemoveAll(scratch) //nolint:errcheck // Only temporary files are left.
 	bundle, catalog := filepath.Join(scratch, "bundle"), filepath.Join(scratch, "catalog")
-	if _, err := run(ctx, nil, "go", "run", "./hack/bundle", "-version", r.version, "-replaces", r.previous, "-image", r.reference(),
-		"-traffic-image", r.trafficReference(), "-output", bundle, "-catalog", catalog); err != nil {
+	arguments := append([]string{
+		"run", "./hack/bundle", "-version", r.version, "-image", r.reference(), "-traffic-image", r.trafficReference(), "-output", bundle, "-catalog", catalog,
+	}, r.older...)
+	if _, err := run(ctx, nil, "go", arguments...); err != nil {
 		return err
 	}
 	if err := r.archiveFolder("bundle-"+r.version+".tar.gz", bundle, "bundle"); err != nil {
