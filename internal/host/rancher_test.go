@@ -5,6 +5,7 @@ package host
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -39,9 +40,7 @@ func TestRancherArguments(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := map[string]string{"/sys/fs/cgroup/system.slice/k3s-agent.service/cgroup.procs": "77\n"}
-			for file, content := range tc.files {
-				files[file] = content
-			}
+			maps.Copy(files, tc.files)
 			dir := writeTree(t, files)
 			opened, err := Open(dir)
 			must(t, err)

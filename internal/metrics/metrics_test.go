@@ -117,6 +117,15 @@ func exampleObjects() []client.Object {
 	}, Previous: &v1alpha1.LatencyMeasurement{
 		Network: &v1alpha1.NetworkMeasurement{Server: "n2", ServerFingerprint: &v1alpha1.LatencyFingerprint{Kernel: "6.12"}},
 	}}}
+	return []client.Object{
+		test, way, exampleRates(), leaseOf("n1", 20*time.Second), leaseOf("n2", 3*time.Minute),
+		profile, first, second, plan, other, pool, gateNode("n1", corev1.ConditionTrue, "Verified"),
+		gateNode("n2", corev1.ConditionUnknown, "ChecksUnknown"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n3"}},
+	}
+}
+
+// exampleRates is a test of kind RateSweep that has measured one node.
+func exampleRates() *v1alpha1.LatencyTest {
 	rates := &v1alpha1.LatencyTest{ObjectMeta: metav1.ObjectMeta{Namespace: "tests", Name: "rates"}}
 	rates.Status.Results = []v1alpha1.LatencyTestResult{{Node: "n1", Measured: &v1alpha1.LatencyMeasurement{
 		CompletedTime: metav1.NewTime(now()), MaximumNanoseconds: 30_000, Network: &v1alpha1.NetworkMeasurement{
@@ -128,11 +137,7 @@ func exampleObjects() []client.Object {
 			}},
 		},
 	}}}
-	return []client.Object{
-		test, way, rates, leaseOf("n1", 20*time.Second), leaseOf("n2", 3*time.Minute),
-		profile, first, second, plan, other, pool, gateNode("n1", corev1.ConditionTrue, "Verified"),
-		gateNode("n2", corev1.ConditionUnknown, "ChecksUnknown"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n3"}},
-	}
+	return rates
 }
 
 // leaseOf is the Lease of a node that its agent has renewed some time ago.

@@ -45,6 +45,8 @@ func (c *cluster) carryOut(step enactment.Step) {
 		n.IsCordoned, n.IsOurCordon, n.IsHeld, n.Drain = false, false, false, nil
 	case enactment.EndTurn:
 		n.Turn = nil
+	case enactment.Claim:
+		n.IsChanged = true
 	case enactment.HandOver, enactment.TellKey:
 	}
 }

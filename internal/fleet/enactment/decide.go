@@ -146,15 +146,23 @@ func (n *Node) decide(stopped string, mayBegin bool, now time.Time) (Step, State
 		state = State{Node: n.Name, Stage: StageRefused, Message: n.Estranged}
 	case n.needsKey() && mayBegin:
 		state = State{Node: n.Name, Stage: StageTold, Message: "its guard waits to be told of the operator's key"}
-	case n.isUnclaimed() && mayBegin:
-		return Step{Node: n.Name, Verb: Claim}, state
 	case !n.isDone():
 		state = n.standing(stopped)
 		if state.Stage == StageWaiting && !n.isUnreadable() {
 			state.Holding = []corev1.NodeConditionType{corev1.NodeMaintenancePlanned}
 		}
+	case mayBegin:
+		return n.claim(), state
 	}
 	return Step{}, state
+}
+
+// claim is the step about a node that is as it is to be, and does not say whose plan it has; none for any other.
+func (n *Node) claim() Step {
+	if !n.isUnclaimed() {
+		return Step{}
+	}
+	return Step{Node: n.Name, Verb: Claim}
 }
 
 func (d *Decision) add(step Step) {

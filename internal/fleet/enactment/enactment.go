@@ -136,10 +136,10 @@ func (n *Node) unread() string {
 // isByHand reports whether somebody changes the host with the guard, and not the operator.
 func (n *Node) isByHand() bool { return n.isWorking() && n.report().Number == 0 }
 
-// isUnclaimed tells that an instruction of the operator has put the wanted plan in force, and that the Node has nothing that says so: it was deleted and
+// isUnclaimed tells of a node that is done that an instruction of the operator has put its plan in force, and that the Node has nothing that says so: it was deleted and
 // made anew.
 func (n *Node) isUnclaimed() bool {
-	return !n.IsChanged && n.HasCurrentKey && n.Wanted != nil && n.Wanted.Action == Enact && n.isDone() &&
+	return !n.IsChanged && n.HasCurrentKey && n.Wanted != nil && n.Wanted.Action == Enact &&
 		n.report().Number != 0 && n.report().InForcePlanHash != ""
 }
 

@@ -284,19 +284,26 @@ func TestNodeMadeAnew(t *testing.T) {
 	if err := w.guard().Pin(anew, nil); err != nil {
 		t.Fatal(err)
 	}
-	report, err := w.guard().Report()
-	if err != nil || report.Phase != instruction.Refused || report.Reason != instruction.ReasonWrongNode {
-		t.Errorf("the report is %+v, %v", report, err)
+	reported := func() *instruction.Report {
+		t.Helper()
+		report, err := w.guard().Report()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return report
+	}
+	if got := reported(); got.Phase != instruction.Refused || got.Reason != instruction.ReasonWrongNode {
+		t.Errorf("the report is %+v", got)
 	}
 	w.give(signed(t, enact(3, otherTrading())))
-	if report, err = w.guard().Report(); err != nil || report.Refused == nil || report.Refused.Reason != instruction.ReasonWrongNode {
-		t.Errorf("an instruction for the node before: %+v, %v", report, err)
+	if got := reported(); got.Refused == nil || got.Refused.Reason != instruction.ReasonWrongNode {
+		t.Errorf("an instruction for the node before: %+v", got)
 	}
 	forNew := enact(4, trading())
 	forNew.NodeUID = anew.NodeUID
 	w.give(signed(t, forNew))
-	if report, err = w.guard().Report(); err != nil || report.Number != 4 || report.Refused != nil {
-		t.Errorf("an instruction for the node: %+v, %v", report, err)
+	if got := reported(); got.Number != 4 || got.Refused != nil {
+		t.Errorf("an instruction for the node: %+v", got)
 	}
 }
 

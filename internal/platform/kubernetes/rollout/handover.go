@@ -27,17 +27,21 @@ func handedOver(pod *corev1.Pod, configMap *corev1.ConfigMap) (delivered bool, t
 	if len(pod.Status.ContainerStatuses) == 0 {
 		return delivered, unscheduled(pod)
 	}
-	status := &pod.Status.ContainerStatuses[0]
+	isNot, trouble := troubleOf(&pod.Status.ContainerStatuses[0])
+	return delivered && !isNot, trouble
+}
+
+// troubleOf is what a container said when it failed last, or why it does not start, and whether it waits after having said that nothing was handed over.
+func troubleOf(status *corev1.ContainerStatus) (isNotHandedOver bool, trouble string) {
 	ended := cmp.Or(status.State.Terminated, status.LastTerminationState.Terminated)
 	switch waiting := status.State.Waiting; {
 	case ended == nil && waiting != nil && waiting.Message != "":
-		return delivered, lastLine(waiting.Reason + ": " + waiting.Message)
+		return false, lastLine(waiting.Reason + ": " + waiting.Message)
 	case ended == nil || ended.ExitCode == 0:
-		return delivered, ""
-	case ended.ExitCode == instruction.ExitNotHandedOver && status.State.Running == nil:
-		delivered = false
+		return false, ""
 	}
-	return delivered, lastLine(cmp.Or(ended.Message, ended.Reason))
+	isNotHandedOver = ended.ExitCode == instruction.ExitNotHandedOver && status.State.Running == nil
+	return isNotHandedOver, lastLine(cmp.Or(ended.Message, ended.Reason))
 }
 
 // unscheduled says why a pod that has not started has no node; "" where it has, or where nobody says.

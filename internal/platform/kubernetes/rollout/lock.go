@@ -99,7 +99,7 @@ func (p *Platform) findLock(ctx context.Context, w *world, d *enactment.Decision
 			n.Lock, err = p.lockElsewhere(ctx, w.known[step.Node])
 		case enactment.Cordon, enactment.Evict, enactment.Instruct, enactment.Uncordon:
 			n.Lock, err = p.lockOfMachine(ctx, w.known[step.Node])
-		case enactment.HandOver, enactment.Withdraw, enactment.EndTurn, enactment.TellKey:
+		case enactment.HandOver, enactment.Withdraw, enactment.EndTurn, enactment.TellKey, enactment.Claim:
 		}
 		if n.Lock != "" || err != nil {
 			return n.Lock != "", err
