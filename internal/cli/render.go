@@ -52,7 +52,7 @@ func (a *app) renderCommand() *cobra.Command {
 	options := &renderOptions{
 		targets:  targets{installation: true},
 		platform: &usage.Choice{Allowed: []string{openShift, ordinary}},
-		format:   &usage.Choice{Value: "yaml", Allowed: []string{"yaml", "json", "operations"}},
+		format:   &usage.Choice{Value: "yaml", Allowed: []string{"yaml", "json", "files", "operations"}},
 	}
 	command := &cobra.Command{
 		Use:   "render -f FILE [--root [NAME=]PATH]...",
@@ -70,10 +70,15 @@ files with their paths, masked and enabled units, and what stands in the way. It
 container runtime, TuneD, boot loader), so that nodes are given by --root. Nothing is written. With -o operations the
 same is printed for one host as lowlatency-guard takes it, which writes it with a way back.
 
+-o files prints on both platforms what comes to the hosts, readable: arguments, files with their paths, units. On
+OpenShift that is what the MachineConfig carries; the configuration of the kubelet and the profile of TuneD are merged
+there by their own operators, from the KubeletConfig and the Tuned object.
+
 Exit codes: 0 done; 1 a node has no plan and nothing is printed for it, or nothing may be written on its host;
 2 wrong usage or input.`,
 		Example: `  kubectl lowlatency render -f trading.yaml --root a.tar.gz --root b.tar.gz > manifests.yaml
   kubectl lowlatency render -f trading.yaml --root / --platform kubernetes
+  kubectl lowlatency render -f trading.yaml --root a.tar.gz -o files
   kubectl lowlatency render -f trading.yaml --root / -o operations > operations.yaml`,
 		Args: usage.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.render(cmd.Context(), options) },
@@ -103,7 +108,9 @@ func (a *app) render(ctx context.Context, options *renderOptions) error {
 	if err != nil {
 		return err
 	}
-	write := map[string]func(io.Writer, []rendering.Bundle) error{"yaml": writeYAMLObjects, "json": writeJSONObjects, "operations": writeOperations}[options.format.Value]
+	write := map[string]func(io.Writer, []rendering.Bundle) error{
+		"yaml": writeYAMLObjects, "json": writeJSONObjects, "files": writeFiles, "operations": writeOperations,
+	}[options.format.Value]
 	if err := write(a.Out, bundles); err != nil {
 		return err
 	}
@@ -215,6 +222,16 @@ func writeHostDocument(out io.Writer, host *rendering.HostWriting) error {
 	}
 	_, err = fmt.Fprintf(out, "---\n# written on %s\n%s", strings.Join(host.Nodes, ", "), text)
 	return err
+}
+
+// writeFiles writes what comes to the hosts, one document for each group of nodes that get the same.
+func writeFiles(out io.Writer, bundles []rendering.Bundle) error {
+	for i := range bundles {
+		if err := writeHostDocument(out, bundles[i].Written()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writeOperations writes what is done to a host as lowlatency-guard takes it: nothing where there is no plan, or nothing may be

@@ -71,6 +71,20 @@ func TestRenderOfOrdinaryHosts(t *testing.T) {
 	}
 }
 
+// TestRenderOfFiles: what comes to hosts is readable on both platforms, and has no object of a cluster.
+func TestRenderOfFiles(t *testing.T) {
+	for name, want := range map[string]struct{ root, file string }{
+		"OpenShift":  {tree(t, small("coreos")), "- content: |"},
+		"Kubernetes": {ordinaryTree(t, "debian", ordinaryhost.Debian()), "path: /var/lib/kubelet/kubelet.conf.d/90-lowlatency.conf\n"},
+	} {
+		got := run(t, profileHead, "render", "-f", "-", "-o", "files", "--root", want.root)
+		if got.code != ExitOK || !strings.HasPrefix(got.out, "---\n# written on ") || !strings.Contains(got.out, "\nkernelArguments:\n- ") ||
+			!strings.Contains(got.out, want.file) || strings.Contains(got.out, "base64") || strings.Contains(got.out, "\nkind: ") {
+			t.Errorf("%s: exit code %d, %s\n%.3000s", name, got.code, got.err, got.out)
+		}
+	}
+}
+
 // TestRenderOfOperations: what the guard takes is valid, and is that of one host.
 func TestRenderOfOperations(t *testing.T) {
 	debian, rocky := ordinaryTree(t, "debian", ordinaryhost.Debian()), ordinaryTree(t, "rocky", ordinaryhost.Rocky())

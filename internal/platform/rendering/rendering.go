@@ -7,6 +7,7 @@
 package rendering
 
 import (
+	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -43,9 +44,14 @@ type Bundle struct {
 	Objects []*unstructured.Unstructured
 	// Host is what is written on the nodes, where the platform does so itself.
 	Host *HostWriting
+	// Carried is what the objects bring to the nodes, where somebody else writes it there.
+	Carried *HostWriting
 	// Operations are the same as a guard on the host takes them; none where nothing may be written, or something was not checked.
 	Operations []operation.Operation
 }
+
+// Written is what comes to the nodes, whoever writes it there.
+func (b *Bundle) Written() *HostWriting { return cmp.Or(b.Host, b.Carried) }
 
 // HostWriting is what is written on hosts, as files with paths and as a change of the command line. It is printed as it is:
 // the names of its fields are part of the command line's documented output.

@@ -33,7 +33,11 @@ func Render(in rendering.Request) ([]rendering.Bundle, error) {
 		if err != nil {
 			return nil, err
 		}
-		bundles = append(bundles, rendering.Bundle{GroupType: "machine config pool", Group: pool.Name, Nodes: shape.Nodes, Objects: objects})
+		carried, err := hostWriting(shape)
+		if err != nil {
+			return nil, err
+		}
+		bundles = append(bundles, rendering.Bundle{GroupType: "machine config pool", Group: pool.Name, Nodes: shape.Nodes, Objects: objects, Carried: carried})
 	}
 	slices.SortFunc(bundles, func(a, b rendering.Bundle) int { return cmp.Compare(a.Group, b.Group) })
 	rendering.DropRepeated(bundles)
