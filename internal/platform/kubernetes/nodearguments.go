@@ -40,18 +40,26 @@ func CheckNodeArguments(annotations map[string]string) string {
 		}
 		var words []string
 		if err := json.Unmarshal([]byte(text), &words); err != nil {
-			return fmt.Sprintf("what its service was started with is not known, because the annotation %s of its Node is no list of words; start %s on it again, which writes it anew", arguments, program)
+			return unreadableArguments(program, arguments, "list of words")
 		}
 		given := argumentsOf(words)
-		var variables map[string]string
-		if json.Unmarshal([]byte(annotations[environment]), &variables) == nil && variables[strings.ToUpper(program)+"_DATA_DIR"] != "" {
-			given = append([]argument{{dataDir, variables[strings.ToUpper(program)+"_DATA_DIR"]}}, given...)
+		variables := map[string]string{}
+		// Without the annotation there was no variable of the service's.
+		if text := annotations[environment]; text != "" && json.Unmarshal([]byte(text), &variables) != nil {
+			return unreadableArguments(program, environment, "table of variables")
+		}
+		if folder := variables[strings.ToUpper(program)+"_DATA_DIR"]; folder != "" {
+			given = append([]argument{{dataDir, folder}}, given...)
 		}
 		if why := refusedArgument(program, given); why != "" {
 			return why
 		}
 	}
 	return ""
+}
+
+func unreadableArguments(program, annotation, expected string) string {
+	return fmt.Sprintf("what its service was started with is not known, because the annotation %s of its Node is no %s; start %s on it again, which writes it anew", annotation, expected, program)
 }
 
 const (

@@ -33,7 +33,7 @@ func TestCheckNodeArguments(t *testing.T) {
 		"a flag that bears on nothing":    {k3s(`["agent","--kubelet-arg","max-pods=250"]`), ""},
 		"an argument without a value":     {k3s(`["agent","--kubelet-arg"]`), ""},
 		"what is no list":                 {k3s(`agent`), "the annotation k3s.io/node-args of its Node is no list of words"},
-		"an environment that is no table": {map[string]string{"k3s.io/node-args": `["agent"]`, "k3s.io/node-env": `[`}, ""},
+		"an environment that is no table": {map[string]string{"k3s.io/node-args": `["agent"]`, "k3s.io/node-env": `[`}, "the annotation k3s.io/node-env of its Node is no table of variables"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := CheckNodeArguments(tc.annotations)
