@@ -256,7 +256,7 @@ func (o *olm) offerUpgrade() {
 	o.newManagerLeads()
 }
 
-// newManagerLeads waits until a pod of the Deployment's present template holds the lease, and agents report to it.
+// newManagerLeads waits until both pods of the new Deployment are there and somebody holds the lease. It does not say which of the managers, old or new.
 func (o *olm) newManagerLeads() {
 	o.t.Helper()
 	o.await("a new manager leads", func() string {
