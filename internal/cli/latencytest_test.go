@@ -465,7 +465,7 @@ func pingPongTest(t *testing.T) *v1alpha1.LatencyTest {
 			Sizes: []v1alpha1.SizeMeasurement{
 				{
 					Bytes: 64, Lost: 1, LatencyFigures: v1alpha1.LatencyFigures{
-						Samples: 300_000, MinimumNanoseconds: 900, MeanNanoseconds: median + 100, MaximumNanoseconds: 45_000,
+						Samples: 300_000, MinimumNanoseconds: 900, MeanNanoseconds: median + 100, MaximumNanoseconds: 45_000, DeviationNanoseconds: 1300,
 						Percentiles: []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P50, Nanoseconds: median}, {Percentile: v1alpha1.P99, Nanoseconds: 20_000}},
 					},
 				},

@@ -244,6 +244,9 @@ func networkRows(node *view.LatencyNode, row func(string, figure, func(int64) st
 			}
 		}
 		of("longest", func(r *qualification.Row) (int64, bool) { return r.Figures.MaximumNanoseconds, true }, latency.Length)
+		of("standard deviation", func(r *qualification.Row) (int64, bool) {
+			return r.Figures.DeviationNanoseconds, r.Figures.DeviationNanoseconds > 0
+		}, latency.Length)
 		of("lost messages", func(r *qualification.Row) (int64, bool) { return r.Lost, true }, decimalWords)
 		if measured.Rate != nil {
 			of("reordered messages", func(r *qualification.Row) (int64, bool) { return r.Rate.Reordered, true }, decimalWords)

@@ -23,7 +23,7 @@ func networkTable(test *view.LatencyTest, palette Palette, columns int) string {
 	for _, name := range qualification.Percentiles() {
 		header = append(header, strings.TrimSuffix(qualification.Words(name), " %")+"%")
 	}
-	header = append(append(header, "MAXIMUM"), append(ratioColumns(test.Kind), repetitionsColumn(test.Kind), "CHANGE")...)
+	header = append(append(header, "MAXIMUM", "STDDEV"), append(ratioColumns(test.Kind), repetitionsColumn(test.Kind), "CHANGE")...)
 	var rows [][]string
 	for i := range test.Nodes {
 		rows = append(rows, networkRows(&test.Nodes[i], palette, len(header))...)
@@ -134,10 +134,18 @@ func networkRows(node *view.LatencyNode, palette Palette, columns int) [][]strin
 		if i == qualification.RepeatedRow(n, measured) {
 			medians = repetitionWords(node.Measured)
 		}
-		row = append(append(row, latency.Length(f.MaximumNanoseconds)), ratioCells(&measured[i])...)
+		row = append(append(row, latency.Length(f.MaximumNanoseconds), deviationWords(f)), ratioCells(&measured[i])...)
 		rows = append(rows, append(row, medians, trendWords(node.Change, palette)))
 	}
 	return rows
+}
+
+// deviationWords is the standard deviation; "-" where the record has none.
+func deviationWords(f *v1alpha1.LatencyFigures) string {
+	if f.DeviationNanoseconds == 0 {
+		return notCarried
+	}
+	return latency.Length(f.DeviationNanoseconds)
 }
 
 // percentileWords is a percentile; "-" where the samples do not carry it.
@@ -167,6 +175,7 @@ func networkChangeRows(before, after *v1alpha1.NetworkMeasurement) [][]string {
 			row(qualification.Words(p.Percentile), percentileWords(was.Figures.Percentiles, p.Percentile), latency.Length(p.Nanoseconds))
 		}
 		row("longest", latency.Length(was.Figures.MaximumNanoseconds), latency.Length(is.Figures.MaximumNanoseconds))
+		row("standard deviation", deviationWords(was.Figures), deviationWords(is.Figures))
 		row("lost", decimal(was.Lost), decimal(is.Lost))
 		if is.Rate != nil && was.Rate != nil {
 			row("late", decimal(was.Rate.Late), decimal(is.Rate.Late))
