@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 
@@ -104,7 +105,8 @@ func rancherFields(text string) (map[string][]string, error) {
 		return nil, errors.New("no table of arguments in YAML")
 	}
 	kept := map[string][]string{}
-	for key, value := range all {
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		value := all[key]
 		name := strings.TrimSuffix(key, appended)
 		if name == "d" {
 			name = rancherDataDir

@@ -35,6 +35,7 @@ func TestRancherArguments(t *testing.T) {
 		"a later file takes away": {map[string]string{folder: "kubelet-arg: [root-dir=/d]\n", folder + ".d/10.yaml": "kubelet-arg: []\n"}, Known[[]string](nil, folder)},
 		"a folder alone":          {map[string]string{folder + ".d/a.yaml": "data-dir: /c\n"}, Known([]string{"--data-dir=/c"}, folder)},
 		"numbers and words":       {map[string]string{folder: "kubelet-arg: [3, system-reserved=x, {a: b}]\n"}, Known([]string{"--kubelet-arg=system-reserved=x"}, folder)},
+		"both names of one":       {map[string]string{folder: "data-dir: /b\nd: /a\n"}, Known([]string{"--data-dir=/a", "--data-dir=/b"}, folder)},
 		"an empty file":           {map[string]string{folder: "\n"}, Known[[]string](nil, folder)},
 		"no table":                {map[string]string{folder: "sesame\n"}, Absent[[]string](folder, "no table of arguments in YAML")},
 	} {
