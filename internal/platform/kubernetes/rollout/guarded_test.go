@@ -67,19 +67,7 @@ func TestRolloutWithRealGuards(t *testing.T) {
 	// The first has come back with its old line meanwhile, in one start: it was the default.
 	f.until("the corrected profile is proven", func() string { return f.guarded(hosts, 3, 2) })
 
-	check(t, f.client.Delete(t.Context(), profile))
-	f.until("the profile has gone", func() string {
-		if f.client.Get(t.Context(), client.ObjectKeyFromObject(profile), &v1alpha1.LowLatencyNodeProfile{}) == nil {
-			return "it is there"
-		}
-		return f.leftovers()
-	})
-	after := manifests(t, hosts)
-	for name := range before {
-		if diff := cmp.Diff(before[name], after[name]); diff != "" {
-			t.Errorf("host %s before and after (-before +after):\n%s", name, diff)
-		}
-	}
+	f.giveBack(hosts, profile, before)
 }
 
 // TestNodesMadeAnewWithRealGuards deletes the Node of a host in the middle of its turn, and that of one whose plan is in force, and has each register
@@ -106,17 +94,23 @@ func TestNodesMadeAnewWithRealGuards(t *testing.T) {
 		}
 		return f.guarded(hosts, 1, 1)
 	})
-	check(t, f.client.Delete(t.Context(), profile))
+	f.giveBack(hosts, profile, before)
+}
+
+// giveBack deletes the profile: the files of each host are what they were.
+func (f *fleet) giveBack(hosts *guardedhost.Fleet, profile *v1alpha1.LowLatencyNodeProfile, before map[string]map[string]string) {
+	f.t.Helper()
+	check(f.t, f.client.Delete(f.t.Context(), profile))
 	f.until("the profile has gone", func() string {
-		if f.client.Get(t.Context(), client.ObjectKeyFromObject(profile), &v1alpha1.LowLatencyNodeProfile{}) == nil {
+		if f.client.Get(f.t.Context(), client.ObjectKeyFromObject(profile), &v1alpha1.LowLatencyNodeProfile{}) == nil {
 			return "it is there"
 		}
 		return f.leftovers()
 	})
-	after := manifests(t, hosts)
+	after := manifests(f.t, hosts)
 	for name := range before {
 		if diff := cmp.Diff(before[name], after[name]); diff != "" {
-			t.Errorf("host %s before and after (-before +after):\n%s", name, diff)
+			f.t.Errorf("host %s before and after (-before +after):\n%s", name, diff)
 		}
 	}
 }
