@@ -17,7 +17,7 @@ CONTAINER_TOOL ?= docker
 KUBECTL ?= kubectl
 
 # How long each fuzz target runs, and how often each benchmark.
-FUZZTIME ?= 5s
+FUZZTIME ?= 30s
 BENCHCOUNT ?= 1
 # The least part of internal/ that the tests must execute, in percent.
 COVERAGE_MINIMUM ?= 85

@@ -19,6 +19,7 @@ docs-test     every command of the documents
 test-alerts   every alert, raised by promtool
 dashboard   every query of the dashboard, answered by Prometheus from the demo's metrics
 faults      seeded faults and harmless variations on simulated machines
+test-fuzz   what parsers do with inputs that nobody thought of
 test-hwloc  topologies as another judge sees them
 judge-latency measurements over the network, beside sockperf and qperf, and against injected faults
 mutate      single changes of the code that the tests must notice

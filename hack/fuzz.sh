@@ -4,11 +4,11 @@
 #
 # Runs every fuzz target of this module for a while, one after the other; finding none is an error:
 #
-#   hack/fuzz.sh [duration of each, default 5s]
+#   hack/fuzz.sh [duration of each, default 30s]
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-duration=${1:-5s}
+duration=${1:-30s}
 # What targets write goes to memory where there is room, what Go builds stays on disk; see the Makefile.
 export GOTMPDIR=${TMPDIR:-/tmp}
 TMPDIR=$(hack/fast-tmp.sh)
@@ -26,6 +26,7 @@ for package in $(hack/packages-with.sh '^func Fuzz'); do
       printf '%s\n' "ended by the deadline without a finding"
     else
       printf '%s\n' "$output"
+      sed -n "s|^ *Failing input written to |$package/|p" <<<"$output" | xargs -r tail -n +1
       failed+=("$target in $package")
     fi
     count=$((count + 1))

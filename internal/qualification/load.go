@@ -159,7 +159,7 @@ func (n *NetworkRecord) checkLoad() error {
 	if len(l.BestPasses) == 0 || len(l.BestPasses) != len(n.Medians) || int64(slices.Min(l.BestPasses)) != l.BestPass || slices.Max(l.BestPasses) > v1alpha1.MaxMessagesPerSecond {
 		return errors.New("the search of the record is not that of the repetition with the lowest rate")
 	}
-	return errors.Join(l.checkFail(), n.checkTrials())
+	return cmp.Or(l.checkFail(), n.checkTrials())
 }
 
 func (l *LoadRecord) isOutOfBounds() bool {

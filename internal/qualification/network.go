@@ -4,6 +4,7 @@
 package qualification
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -134,11 +135,11 @@ func (r *Record) checkNetwork() error {
 	}, n.Path) {
 		return errors.New("the record names a path that is not known")
 	}
-	if err := errors.Join(checkWord("the path", n.PathMessage, v1alpha1.MaxPathMessageLength),
+	if err := cmp.Or(checkWord("the path", n.PathMessage, v1alpha1.MaxPathMessageLength),
 		checkWord("the kernel of the server", n.ServerKernel, v1alpha1.MaxInventoryTextLength)); err != nil {
 		return err
 	}
-	if err := errors.Join(r.checkRepetitions(), r.checkRows()); err != nil {
+	if err := cmp.Or(r.checkRows(), r.checkRepetitions()); err != nil {
 		return err
 	}
 	return r.checkWorst()

@@ -146,6 +146,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add(string(text))
 	f.Add(`{"version":1,"kind":"Jitter","problem":{"reason":"NotExclusive","message":"x"}}`)
+	f.Add(`{"version":1,"kind":"PingPong","kernel":"6","bootID":"0","cpus":"0","network":{"path":"Kernel"}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		record, err := Parse(text)
 		if err != nil {

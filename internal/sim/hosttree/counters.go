@@ -58,9 +58,10 @@ func (c *counters) String() string {
 func parseCounters(text string) (*counters, error) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	c := &counters{}
+	// A column is 11 wide: a number of 16 bits leaves a space before it.
 	for column := range strings.FieldsSeq(lines[0]) {
 		number, named := strings.CutPrefix(column, "CPU")
-		cpu, err := strconv.ParseUint(number, 10, 31)
+		cpu, err := strconv.ParseUint(number, 10, 16)
 		if !named || err != nil {
 			return nil, fmt.Errorf("column %q is not a CPU", column)
 		}

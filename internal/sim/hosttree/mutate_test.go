@@ -326,6 +326,7 @@ func FuzzCounters(f *testing.F) {
 	f.Add("           CPU0       CPU1\n  0:         57          0  IO-APIC   2-edge      timer\nERR:          0\n")
 	f.Add("CPU3\nNMI: 1\n")
 	f.Add("CPU0\nNMI: 1 2\nERR: 0\n")
+	f.Add("CPU11 CPU11111111\nERR: 0\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		table, err := parseCounters(text)
 		if err != nil {
