@@ -34,7 +34,7 @@ type NodeSoftware struct {
 	ContainerRuntime NodeContainerRuntime `json:"containerRuntime,omitempty"`
 
 	// tunedProfiles is the folder in which TuneD looks for the profiles of the host's owner; absent where TuneD is not
-	// installed.
+	// installed or not enabled.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	TuneDProfiles string `json:"tunedProfiles,omitempty"`

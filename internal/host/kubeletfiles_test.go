@@ -37,6 +37,7 @@ func writeTree(t *testing.T, files map[string]string) string {
 func kubeadmHost() map[string]string {
 	return map[string]string{
 		"/etc/os-release": "ID=debian\nHOME_URL=x\n", "/boot/grub/grub.cfg": "secret", "/usr/sbin/tuned": "x", "/etc/tuned/profiles/a/tuned.conf": "",
+		"/etc/systemd/system/multi-user.target.wants/tuned.service": "",
 		"/proc/1/comm": "systemd\n", "/proc/77/comm": "kubelet\n",
 		"/proc/77/cmdline": "/usr/bin/kubelet\x00--node-ip=10.1.2.3\x00--config\x00/var/lib/kubelet/config.yaml\x00--config-dir=/var/lib/kubelet/kubelet.conf.d\x00--root-dir\x00/data/kubelet\x00--kube-reserved=cpu=1\x00",
 
@@ -47,6 +48,33 @@ func kubeadmHost() map[string]string {
 
 		"/sys/fs/cgroup/system.slice/kubelet.service/cgroup.procs": "77\n", "/sys/fs/cgroup/system.slice/crio.service/cgroup.procs": "",
 		"/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf": "[Service]\nEnvironment=\"SECRET=x\"\nEnvironment=\"KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml\"\n",
+	}
+}
+
+// TestTuneDThatIsNotEnabled: systemd does not start it, so that no profile of it would be in force. A recording that does not say counts as enabled.
+func TestTuneDThatIsNotEnabled(t *testing.T) {
+	const wanted = "/etc/systemd/system/multi-user.target.wants/tuned.service"
+	for name, tc := range map[string]struct {
+		lacks, index, want string
+	}{
+		"enabled":      {"", `{"complete": true}`, "/etc/tuned/profiles"},
+		"not enabled":  {wanted, `{"complete": true}`, ""},
+		"not recorded": {wanted, `{}`, "/etc/tuned/profiles"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := kubeadmHost()
+			delete(files, tc.lacks)
+			dir := writeTree(t, files)
+			must(t, os.WriteFile(filepath.Join(dir, indexFile), []byte(tc.index), 0o600))
+			opened, err := Open(dir)
+			must(t, err)
+			defer func() { _ = opened.Close() }()
+			facts, err := opened.ReadInstallation(t.Context())
+			must(t, err)
+			if got, known := facts.Software.TuneDProfiles.Get(); !known || got != tc.want {
+				t.Errorf("TuneDProfiles = %q, %v, want %q", got, known, tc.want)
+			}
+		})
 	}
 }
 

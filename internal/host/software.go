@@ -59,7 +59,7 @@ type Software struct {
 	RancherArguments Fact[[]string]
 	// ContainerRuntime is absent where none is known by its service.
 	ContainerRuntime Fact[ContainerRuntime]
-	// TuneDProfiles is the folder in which TuneD looks for the profiles of the host's owner; "" where TuneD is not installed.
+	// TuneDProfiles is the folder in which TuneD looks for the profiles of the host's owner; "" where TuneD is not installed or not enabled.
 	TuneDProfiles Fact[string]
 }
 
@@ -348,9 +348,10 @@ func (r *reader) containerRuntime() Fact[ContainerRuntime] {
 	return Absent[ContainerRuntime](systemSlice, "no service of a container runtime is installed")
 }
 
-// tunedProfiles tells the layouts of TuneD apart: since 2.23 profiles have a folder of their own (tuned/consts.py).
+// tunedProfiles tells the layouts of TuneD apart: since 2.23 profiles have a folder of their own (tuned/consts.py). A TuneD that systemd does
+// not start is none: a profile of it would never be in force. Recordings that do not say count as enabled.
 func (r *reader) tunedProfiles() Fact[string] {
-	const program, folder = "/usr/sbin/tuned", "/etc/tuned"
+	const program, folder, enabled = "/usr/sbin/tuned", "/etc/tuned", "/etc/systemd/system/multi-user.target.wants/tuned.service"
 	installed := r.present(program)
 	found, known := installed.Get()
 	switch {
@@ -358,6 +359,9 @@ func (r *reader) tunedProfiles() Fact[string] {
 		return Absent[string](program, installed.Reason)
 	case !found:
 		return Known("", program)
+	}
+	if isEnabled, known := r.present(enabled).Get(); known && !isEnabled {
+		return Known("", enabled)
 	}
 	for _, of := range []string{folder, "/usr/lib/tuned"} {
 		if newer, _ := r.exists(of + "/profiles").Get(); newer {

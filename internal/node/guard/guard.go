@@ -204,7 +204,7 @@ func (g *Guard) carryOut(ctx context.Context, w *work) (Next, error) {
 		return Nothing, err
 	}
 	if w.reboot {
-		return Reboot, g.arm(w)
+		return Reboot, g.arm(ctx, w)
 	}
 	if err := g.enactLive(ctx, w); err != nil {
 		return Nothing, err
@@ -235,7 +235,7 @@ func (g *Guard) enactLive(ctx context.Context, w *work) error {
 
 // arm tells the boot loader to start the trial once. That it was told is written down before it is: a kernel that comes up
 // without the arguments is then one that the trial has not survived.
-func (g *Guard) arm(w *work) error {
+func (g *Guard) arm(ctx context.Context, w *work) error {
 	if !w.arguments {
 		return g.reach(journal.Armed)
 	}
@@ -244,7 +244,7 @@ func (g *Guard) arm(w *work) error {
 			return err
 		}
 	}
-	environment, err := w.loader.Arm()
+	environment, err := w.loader.Arm(ctx)
 	if err != nil {
 		return fmt.Errorf("naming the trial as what is started next: %w", err)
 	}

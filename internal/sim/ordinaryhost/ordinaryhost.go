@@ -74,6 +74,7 @@ func Rocky() Distribution {
 		Files: map[string]string{
 			"/etc/os-release": "ID=\"rocky\"\nVERSION_ID=\"9.6\"\n", "/boot/grub2/grub.cfg": "blscfg\n",
 			"/boot/loader/entries/0123-5.14.conf": "title Rocky\noptions root=UUID=1\n", "/usr/sbin/tuned": "#!/usr/bin/python3\n",
+			"/etc/systemd/system/multi-user.target.wants/tuned.service": "[Service]\nExecStart=/usr/sbin/tuned -l -P\n",
 			kubeletFile: kubeadmConfiguration(), kubeadmFile: kubeadmDropIn(),
 			"/usr/lib/systemd/system/kubelet.service": "[Service]\nExecStart=/usr/bin/kubelet\n",
 		},

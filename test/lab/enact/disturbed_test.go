@@ -194,12 +194,12 @@ func (f *fleet) expectCounts(want counts) {
 	f.counted[name] = counts{}
 }
 
-// kured is the lock of kured, held or free. No pod of it runs.
+// kured is the lock of kured, held or free, under a name and in a namespace of the cluster's owner. No pod of it runs.
 func (f *fleet) kured(lock string) {
 	f.t.Helper()
 	labels := map[string]string{"app": "kured"}
 	f.apply(&appsv1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "kured", Annotations: map[string]string{"weave.works/kured-node-lock": lock}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "reboots", Annotations: map[string]string{"weave.works/kured-node-lock": lock}},
 		Spec: appsv1.DaemonSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{

@@ -54,7 +54,7 @@ func TestTrialOfRedHat(t *testing.T) {
 	if diff := cmp.Diff(want, string(writes[0].State.Content)); diff != "" {
 		t.Errorf("the trial's entry (-want +got):\n%s", diff)
 	}
-	armed, err := loader.Arm()
+	armed, err := loader.Arm(t.Context())
 	if err != nil || armed.Path != "/boot/grub2/grubenv" || !strings.Contains(string(armed.State.Content), "\nnext_entry=lowlatency-trial\n") {
 		t.Errorf("Arm() = %+v, %v", armed, err)
 	}

@@ -57,8 +57,9 @@ type Loader interface {
 	// Check says why the changed arguments could not be made permanent as they are to be tried, such as words that others have put where
 	// Generate would take them from. It makes what Generate makes, and leaves nothing of it.
 	Check(ctx context.Context, change Arguments) error
-	// Arm is the boot loader's memory, in which the next start is the trial, once.
-	Arm() (Write, error)
+	// Arm is the boot loader's memory, in which the next start is the trial, once. The files of the trial are on the disk, and what the boot
+	// loader's own tools find wrong with them is an error.
+	Arm(ctx context.Context) (Write, error)
 	// Disarmed is the boot loader's memory without the trial. Before is what it was before it was armed.
 	Disarmed(before hostfile.State) (Write, error)
 	// Permanent are the files of which Generate makes what the boot loader reads; none where there are no such files.

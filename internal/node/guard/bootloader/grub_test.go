@@ -80,7 +80,14 @@ func TestTrialOfDebian(t *testing.T) {
 		t.Fatalf("writes %+v", writes)
 	}
 	golden.Assert(t, string(writes[0].State.Content), "debian12-custom.cfg")
-	armed, err := loader.Arm()
+	if _, err := loader.Arm(t.Context()); err == nil || !strings.Contains(err.Error(), "GRUB cannot read /boot/grub/custom.cfg") {
+		t.Errorf("Arm() = %v where grub-script-check refuses the trial", err)
+	}
+	loader, err = Find(generating{tree: h})
+	if err != nil {
+		t.Fatal(err)
+	}
+	armed, err := loader.Arm(t.Context())
 	if err != nil || string(armed.State.Content) != block("saved_entry=Debian\nnext_entry=lowlatency-trial\n") {
 		t.Errorf("Arm() = %q, %v", armed.State.Content, err)
 	}

@@ -94,6 +94,22 @@ func (d debian) Trial(change Arguments) ([]Write, error) {
 	return []Write{{Path: grubCustomFile, State: state}}, nil
 }
 
+// Arm looks at custom.cfg first: the entry is read from the arguments of others, too.
+func (d debian) Arm(ctx context.Context) (Write, error) {
+	if err := d.checkScript(ctx, grubCustomFile); err != nil {
+		return Write{}, err
+	}
+	return d.memory.Arm(ctx)
+}
+
+// checkScript is an error where GRUB could not read a file.
+func (d debian) checkScript(ctx context.Context, name string) error {
+	if err := d.host.Tool(ctx, "/usr/bin/grub-script-check", name); err != nil {
+		return fmt.Errorf("GRUB cannot read %s: %w", name, err)
+	}
+	return nil
+}
+
 // Check has grub-mkconfig make a grub.cfg, and looks whether its default entry has the line that the one in use has. An edit of
 // /etc/default/grub that nobody has made a grub.cfg of would become permanent together with our arguments, and was not tried with them.
 // Where arguments only go, it keeps nothing from being given back.
@@ -292,8 +308,8 @@ func (d debian) make(ctx context.Context, name string) (hostfile.State, error) {
 	if err := d.host.Tool(ctx, "/usr/sbin/grub-mkconfig", "-o", name); err != nil {
 		return hostfile.State{}, fmt.Errorf("making grub.cfg: %w", err)
 	}
-	if err := d.host.Tool(ctx, "/usr/bin/grub-script-check", name); err != nil {
-		return hostfile.State{}, fmt.Errorf("checking the new grub.cfg: %w", err)
+	if err := d.checkScript(ctx, name); err != nil {
+		return hostfile.State{}, err
 	}
 	made, err := d.host.Read(name)
 	if err == nil && len(bytes.TrimSpace(made.Content)) == 0 {

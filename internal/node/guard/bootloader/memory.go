@@ -4,6 +4,7 @@
 package bootloader
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -34,7 +35,7 @@ func (m memory) environment() (environment, hostfile.State, error) {
 }
 
 // Arm names the trial as what GRUB starts next. GRUB takes that away before it starts it.
-func (m memory) Arm() (Write, error) {
+func (m memory) Arm(context.Context) (Write, error) {
 	e, file, err := m.environment()
 	if err != nil {
 		return Write{}, err

@@ -59,7 +59,7 @@ type oneShot struct{ variables }
 func (o oneShot) Stuck() (string, error) { return "", nil }
 
 // Arm names the trial as what is started next.
-func (o oneShot) Arm() (Write, error) {
+func (o oneShot) Arm(context.Context) (Write, error) {
 	next, err := o.text(loaderOneShot)
 	if err != nil {
 		return Write{}, err

@@ -52,7 +52,7 @@ func TestTrialOfSystemdBoot(t *testing.T) {
 		t.Fatalf("Trial() = %+v, %v", writes, err)
 	}
 	golden.Assert(t, string(writes[0].State.Content), "systemd-boot-trial.conf")
-	armed, err := loader.Arm()
+	armed, err := loader.Arm(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,19 +67,19 @@ func TestTrialOfSystemdBoot(t *testing.T) {
 func TestOneShotOfSystemdBoot(t *testing.T) {
 	h := systemdBootHost()
 	loader := findLoader(t, h)
-	armed, err := loader.Arm()
+	armed, err := loader.Arm(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	h[armed.Path] = string(armed.State.Content)
-	if again, err := loader.Arm(); err != nil || !again.State.Equal(armed.State) {
+	if again, err := loader.Arm(t.Context()); err != nil || !again.State.Equal(armed.State) {
 		t.Errorf("Arm() once more = %+v, %v", again, err)
 	}
 	if disarmed, err := loader.Disarmed(hostfile.State{}); err != nil || disarmed.Path != armed.Path || disarmed.State.Type != hostfile.Absent {
 		t.Errorf("Disarmed() = %+v, %v", disarmed, err)
 	}
 	h[armed.Path] = string(encodeVariable("windows.conf"))
-	if _, err := loader.Arm(); err == nil || !strings.Contains(err.Error(), `somebody else has set what systemd-boot starts next: "windows.conf"`) {
+	if _, err := loader.Arm(t.Context()); err == nil || !strings.Contains(err.Error(), `somebody else has set what systemd-boot starts next: "windows.conf"`) {
 		t.Errorf("Arm() over what somebody else has set = %v", err)
 	}
 	if disarmed, err := loader.Disarmed(hostfile.State{}); err != nil || string(disarmed.State.Content) != h[armed.Path] {

@@ -15,6 +15,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/enactment"
@@ -23,10 +24,8 @@ import (
 const (
 	// kuredReboots is on a Node that kured reboots, where it annotates nodes (kubereboot/kured, cmd/kured).
 	kuredReboots = "weave.works/kured-reboot-in-progress"
-	// kuredLock is on the DaemonSet of kured (pkg/daemonsetlock).
-	kuredLock      = "weave.works/kured-node-lock"
-	kuredName      = "kured"
-	kuredNamespace = "kube-system"
+	// kuredLock is on the DaemonSet of kured (pkg/daemonsetlock), whose name and namespace are options of it (--ds-name, --ds-namespace).
+	kuredLock = "weave.works/kured-node-lock"
 	// medik8sNamespace is where operators of medik8s keep a Lease for each node that they work on.
 	medik8sNamespace = "medik8s-leases"
 	medik8sPrefix    = "node-"
@@ -119,15 +118,17 @@ func (p *Platform) lockElsewhere(ctx context.Context, node *corev1.Node) (string
 }
 
 func (p *Platform) lockOfKured(ctx context.Context, _ *corev1.Node) (string, error) {
-	daemonSet := &appsv1.DaemonSet{}
-	err := p.Live.Get(ctx, client.ObjectKey{Namespace: kuredNamespace, Name: kuredName}, daemonSet)
-	switch {
-	case apierrors.IsNotFound(err):
-		return "", nil
-	case err != nil:
-		return "", fmt.Errorf("reading the lock of kured: %w", err)
+	daemonSets := &metav1.PartialObjectMetadataList{}
+	daemonSets.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("DaemonSetList"))
+	if err := p.Live.List(ctx, daemonSets); err != nil {
+		return "", fmt.Errorf("looking for the lock of kured: %w", err)
 	}
-	return readKuredLock(daemonSet.Annotations[kuredLock], p.Clock.Now()), nil
+	for i := range daemonSets.Items {
+		if lock := readKuredLock(daemonSets.Items[i].Annotations[kuredLock], p.Clock.Now()); lock != "" {
+			return lock, nil
+		}
+	}
+	return "", nil
 }
 
 // kuredHolder is who holds kured's lock.

@@ -9,10 +9,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
@@ -33,6 +36,24 @@ func TestReadKuredLock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := readKuredLock(tc.text, noon()); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
 				t.Errorf("readKuredLock() = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestLockOfKured: kured may run in any namespace, under any name.
+func TestLockOfKured(t *testing.T) {
+	held := `{"nodeID": "worker-9", "created": "2026-01-01T00:00:00Z", "TTL": 0}`
+	for name, lock := range map[string]string{"held": held, "free": ""} {
+		t.Run(name, func(t *testing.T) {
+			live := fake.NewClientBuilder().WithObjects(
+				&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-proxy"}},
+				&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "reboots", Name: "of-site-b", Annotations: map[string]string{kuredLock: lock}}},
+			).Build()
+			p := &Platform{Options: Options{Live: live, Clock: clocktesting.NewFakePassiveClock(noon())}}
+			got, err := p.lockOfKured(t.Context(), nil)
+			if err != nil || (got == "kured holds its lock for node worker-9") != (lock == held) || (got == "") != (lock == "") {
+				t.Errorf("lockOfKured() = %q, %v", got, err)
 			}
 		})
 	}
