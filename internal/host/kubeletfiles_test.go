@@ -55,16 +55,23 @@ func kubeadmHost() map[string]string {
 func TestTuneDThatIsNotEnabled(t *testing.T) {
 	const wanted = "/etc/systemd/system/multi-user.target.wants/tuned.service"
 	for name, tc := range map[string]struct {
-		lacks, index, want string
+		index, link, want string
 	}{
-		"enabled":      {"", `{"complete": true}`, "/etc/tuned/profiles"},
-		"not enabled":  {wanted, `{"complete": true}`, ""},
-		"not recorded": {wanted, `{}`, "/etc/tuned/profiles"},
+		// Debian's link leads to a folder that agents do not see.
+		"enabled":             {`{"complete": true}`, "/lib/systemd/system/tuned.service", "/etc/tuned/profiles"},
+		"not enabled":         {`{"complete": true}`, "", ""},
+		"known to be missing": {`{"missing": ["` + wanted + `"]}`, "", ""},
+		"not recorded":        {`{}`, "", "/etc/tuned/profiles"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := kubeadmHost()
-			delete(files, tc.lacks)
+			delete(files, wanted)
+			files["/etc/systemd/system/another.service"] = ""
 			dir := writeTree(t, files)
+			if tc.link != "" {
+				must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, wanted)), 0o755))
+				must(t, os.Symlink(tc.link, filepath.Join(dir, wanted)))
+			}
 			must(t, os.WriteFile(filepath.Join(dir, indexFile), []byte(tc.index), 0o600))
 			opened, err := Open(dir)
 			must(t, err)

@@ -348,10 +348,33 @@ func (r *reader) containerRuntime() Fact[ContainerRuntime] {
 	return Absent[ContainerRuntime](systemSlice, "no service of a container runtime is installed")
 }
 
+// enabled reports whether systemd starts a unit with multi-user.target. That is a link, and where it leads is not asked: the folder of the vendor's units has two
+// names, of which an agent sees one.
+func (r *reader) enabled(unit string) Fact[bool] {
+	const folder = "/etc/systemd/system"
+	file := folder + "/multi-user.target.wants/" + unit
+	_, err := r.readLink(file)
+	switch {
+	case err == nil:
+		r.taken.link(file, nil)
+		return Known(true, file)
+	case errors.Is(err, errNotLink):
+		r.taken.file(file, "", nil)
+		return Known(true, file)
+	case !errors.Is(err, fs.ErrNotExist):
+		r.taken.file(file, "", err)
+		return Absent[bool](file, reasonOf(err))
+	case r.complete && r.exists(folder).Value || slices.Contains(r.missing, file):
+		r.taken.lack(file)
+		return Known(false, file)
+	}
+	return Absent[bool](file, reasonMissing)
+}
+
 // tunedProfiles tells the layouts of TuneD apart: since 2.23 profiles have a folder of their own (tuned/consts.py). A TuneD that systemd does
 // not start is none: a profile of it would never be in force. Recordings that do not say count as enabled.
 func (r *reader) tunedProfiles() Fact[string] {
-	const program, folder, enabled = "/usr/sbin/tuned", "/etc/tuned", "/etc/systemd/system/multi-user.target.wants/tuned.service"
+	const program, folder = "/usr/sbin/tuned", "/etc/tuned"
 	installed := r.present(program)
 	found, known := installed.Get()
 	switch {
@@ -360,8 +383,8 @@ func (r *reader) tunedProfiles() Fact[string] {
 	case !found:
 		return Known("", program)
 	}
-	if isEnabled, known := r.present(enabled).Get(); known && !isEnabled {
-		return Known("", enabled)
+	if enabled := r.enabled("tuned.service"); enabled.Known && !enabled.Value {
+		return Known("", enabled.Source)
 	}
 	for _, of := range []string{folder, "/usr/lib/tuned"} {
 		if newer, _ := r.exists(of + "/profiles").Get(); newer {
