@@ -328,6 +328,11 @@ olm: programs-olm envtest ## Install, upgrade and remove the operator by the rea
 	$(GO_TEST) -tags lab -count=1 -timeout 60m ./test/real -run '^TestOLM(Ordinary)?$$' -previous $(CURDIR)/dist/previous
 	@rm -rf dist/previous
 
+.PHONY: test-uninstall
+test-uninstall: programs-test-uninstall envtest $(KUSTOMIZE) ## Install the operator by make deploy and by kubectl, bring a profile and a pool into force, and remove all of it; the table is in dist/uninstall.txt.
+	hack/toolchain.sh controller-manager kubectl
+	$(GO_TEST) -tags lab -count=1 -timeout 60m -run '^TestUninstall$$' ./test/real
+
 .PHONY: argocd
 argocd: programs-argocd envtest $(KUSTOMIZE) ## Sync, change, roll back, prune and remove the operator by the real Argo CD; the table is in dist/argocd.txt.
 	hack/toolchain.sh controller-manager argocd

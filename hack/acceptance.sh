@@ -29,6 +29,7 @@ scale       the manager with large fleets
 churn       an hour of flapping nodes, edited profiles and restarted agents
 test-upgrade versions of definitions, manager and agents mixed, forth and back
 olm         installed, upgraded and removed by Operator Lifecycle Manager
+test-uninstall installed by make deploy and by kubectl, and removed: no object is left
 argocd      synced, changed, rolled back, pruned and removed by Argo CD
 argocd-olm  installed by a Subscription that Argo CD syncs, upgraded without drift, removed
 image-twice one digest for two builds of each image

@@ -311,12 +311,37 @@ type LatencyMeasurement struct {
 	// +optional
 	ManagementInterrupts *LatencyManagementInterrupts `json:"managementInterrupts,omitempty"`
 
+	// timeLine says when interruptions, or latencies of messages, were longest. When omitted, the measurement was made by a version of the operator that did
+	// not tell, its record had no room, or it is a comparison.
+	// +optional
+	TimeLine *LatencyTimeLine `json:"timeLine,omitempty"`
+
 	// histogram is the HDR histogram of the lengths of all interruptions in nanoseconds, or of the latencies of messages of the
 	// first size or rate, or of the best rate that a search found, in the compressed V2 encoding and base64. It is absent where it would be too large,
 	// and where there is one for each side of a comparison.
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	Histogram string `json:"histogram,omitempty"`
+}
+
+// LatencyTimeLine cuts the time of a measurement into slices that are equally long. Its repetitions follow one another, and sizes or rates of messages within
+// each, without what was between them.
+type LatencyTimeLine struct {
+	// elapsedNanoseconds is the time of all slices.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +required
+	ElapsedNanoseconds int64 `json:"elapsedNanoseconds"`
+
+	// longestNanoseconds is the longest interruption of all CPUs, or the longest latency of a message, that began in each slice, in the order of time: at
+	// most 60, and 0 where there was none. Of a search it is that of the best rate that it found.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=60
+	// +kubebuilder:validation:items:Minimum=0
+	// +kubebuilder:validation:items:Maximum=9007199254740991
+	// +listType=atomic
+	// +required
+	LongestNanoseconds []int64 `json:"longestNanoseconds,omitempty"`
 }
 
 // CountedInterrupts says which interrupts the kernel showed to a measurement.

@@ -78,10 +78,9 @@ func (r *release) archiveFolder(name, folder, as string) error {
 }
 
 // writeManifest writes what kustomize builds from folders of config, with the image of the release.
-func (r *release) writeManifest(name string, folders []string) error {
-	objects, err := kustomization.BuildOverlay("config", kustomization.Overlay{
-		Resources: folders, Images: []kustomization.Image{{Name: "controller", NewName: r.image, Digest: r.digest}},
-	})
+func (r *release) writeManifest(name string, overlay kustomization.Overlay) error {
+	overlay.Images = []kustomization.Image{{Name: "controller", NewName: r.image, Digest: r.digest}}
+	objects, err := kustomization.BuildOverlay("config", overlay)
 	if err != nil {
 		return err
 	}

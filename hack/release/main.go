@@ -21,6 +21,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/lowlatency-dev/lowlatency-operator/hack/kustomization"
 )
 
 // options say what is released.
@@ -172,10 +174,14 @@ func (r *release) makeImage(ctx context.Context, which, name, file string) (stri
 
 // makeManifests writes what can be applied as it is.
 func (r *release) makeManifests(context.Context) error {
-	for name, folders := range map[string][]string{
-		"install.yaml": {"openshift"}, "install-repair.yaml": {"openshift-repair"}, "install-kubernetes.yaml": {"default"}, "crds.yaml": {"crd"},
+	of := func(folder string, components ...string) kustomization.Overlay {
+		return kustomization.Overlay{Resources: []string{folder}, Components: components}
+	}
+	for name, overlay := range map[string]kustomization.Overlay{
+		"install.yaml": of("openshift"), "install-repair.yaml": of("openshift-repair"), "install-kubernetes.yaml": of("default"),
+		"install-kubernetes-monitoring.yaml": of("default", "prometheus-cert-manager"), "crds.yaml": of("crd"),
 	} {
-		if err := r.writeManifest(name, folders); err != nil {
+		if err := r.writeManifest(name, overlay); err != nil {
 			return err
 		}
 	}

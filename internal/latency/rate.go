@@ -28,6 +28,8 @@ type Rate struct {
 	// left, as sfnt-stream does. Both are estimates of one way: the time until the answer, less the mean half round trip of Sizes.
 	FromIntended Distribution `json:"fromIntended"`
 	FromActual   Distribution `json:"fromActual"`
+	// TimeLine is of FromIntended; nil in results of earlier versions.
+	TimeLine *TimeLine `json:"timeLine,omitempty"`
 }
 
 // Stream is what became of the messages of a stream, as the server saw it.

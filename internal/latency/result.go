@@ -116,6 +116,8 @@ type Size struct {
 	Lost         uint64       `json:"lost"`
 	Stray        uint64       `json:"stray"`
 	Distribution Distribution `json:"distribution"`
+	// TimeLine is nil in results of earlier versions.
+	TimeLine *TimeLine `json:"timeLine,omitempty"`
 }
 
 // Distribution is what is known of many latencies, in nanoseconds.

@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
@@ -58,7 +59,9 @@ type Record struct {
 	Isolation *v1alpha1.LatencyIsolation `json:"isolation,omitempty"`
 	// ManagementInterrupts is how often the firmware interrupted the measured CPUs; nil when it was not asked.
 	ManagementInterrupts *v1alpha1.LatencyManagementInterrupts `json:"managementInterrupts,omitempty"`
-	Histogram            string                                `json:"histogram,omitempty"`
+	// TimeLine is when lengths were longest; nil where the record has no room for it.
+	TimeLine  *v1alpha1.LatencyTimeLine `json:"timeLine,omitempty"`
+	Histogram string                    `json:"histogram,omitempty"`
 	// Network is what was measured over the network; nil for kind Jitter.
 	Network *NetworkRecord `json:"network,omitempty"`
 }
@@ -77,11 +80,11 @@ func HistogramRoom(r Record) (int, error) {
 	return min(v1alpha1.MaxHistogramLength, MaxRecordLength+len(r.Histogram)-len(text)), err
 }
 
-// Encode prints a record within the bounds that Parse holds it to. The histogram goes first, then the intervals, then the causes, then what the
-// scheduler and the idle governor counted, when they do not fit.
+// Encode prints a record within the bounds that Parse holds it to. The histogram goes first, then the time line, then the intervals, then the causes, then
+// what the scheduler and the idle governor counted, when they do not fit.
 func Encode(r Record) ([]byte, error) {
 	sheds := []func(){
-		func() {}, func() { r.Histogram = "" }, func() { r.Network = r.Network.withoutIntervals() }, func() { r.Causes = nil }, func() { r.Isolation = nil },
+		func() {}, func() { r.Histogram = "" }, func() { r.TimeLine = nil }, func() { r.Network = r.Network.withoutIntervals() }, func() { r.Causes = nil }, func() { r.Isolation = nil },
 	}
 	for _, shed := range sheds {
 		shed()
@@ -188,11 +191,24 @@ func (r *Record) checkWords() error {
 	if !slices.Contains([]v1alpha1.CountedInterrupts{"", v1alpha1.CountedInterruptsAll, v1alpha1.CountedInterruptsDevices, v1alpha1.CountedInterruptsNone}, r.CountedInterrupts) {
 		return errors.New("the record has counted interrupts that are not known")
 	}
-	if err := cmp.Or(checkIsolation(r.Isolation), checkManagementInterrupts(r.ManagementInterrupts)); err != nil {
+	if err := cmp.Or(checkIsolation(r.Isolation), checkManagementInterrupts(r.ManagementInterrupts), checkTimeLine(r.TimeLine)); err != nil {
 		return err
 	}
 	if len(r.Histogram) > v1alpha1.MaxHistogramLength || !base64Text().MatchString(r.Histogram) {
 		return fmt.Errorf("the histogram is not base64 of at most %d characters", v1alpha1.MaxHistogramLength)
+	}
+	return nil
+}
+
+// checkTimeLine wants as many slices as there are at most, or fewer, and lengths that can be.
+func checkTimeLine(l *v1alpha1.LatencyTimeLine) error {
+	if l == nil {
+		return nil
+	}
+	count := len(l.LongestNanoseconds)
+	if l.ElapsedNanoseconds < 1 || l.ElapsedNanoseconds > v1alpha1.MaxGeneration || count < 1 || count > latency.TimeSlices ||
+		slices.Min(l.LongestNanoseconds) < 0 || slices.Max(l.LongestNanoseconds) > v1alpha1.MaxGeneration {
+		return errors.New("the time line of the record is out of its bounds")
 	}
 	return nil
 }

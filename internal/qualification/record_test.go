@@ -18,6 +18,7 @@ func measuredRecord() Record {
 	r := Record{
 		Version: Version, Kind: v1alpha1.LatencyTestJitter, Kernel: "6.12.0-rt", BootID: "b1", CPUs: "4-5", WorstCPU: new(int32(5)), Interruptions: 7,
 		MaximumNanoseconds: 9000, StolenPartsPerMillion: 12, RepetitionMaximums: []int64{9000, 4000}, Causes: []string{"Interrupt LOC"}, Histogram: "SElTVA==",
+		TimeLine: &v1alpha1.LatencyTimeLine{ElapsedNanoseconds: 2e9, LongestNanoseconds: []int64{0, 9000, 4000}},
 	}
 	for i, name := range Percentiles() {
 		r.Percentiles = append(r.Percentiles, v1alpha1.LatencyPercentile{Percentile: name, Nanoseconds: int64(i) * 1000})
@@ -57,13 +58,13 @@ func TestEncodeShedsWhatDoesNotFit(t *testing.T) {
 	r.Causes = []string{strings.Repeat("c", 90), strings.Repeat("d", 90), strings.Repeat("e", 90), strings.Repeat("f", 90)}
 	r.BootID = strings.Repeat("b", 600)
 	got := encoded(t, r)
-	if strings.Contains(got, "histogram") || !strings.Contains(got, "causes") || len(got) > MaxRecordLength {
+	if strings.Contains(got, "histogram") || !strings.Contains(got, "timeLine") || !strings.Contains(got, "causes") || len(got) > MaxRecordLength {
 		t.Errorf("%d bytes: %s", len(got), got)
 	}
 	// What the scheduler counted is the last to go: it is short, and names a culprit.
 	r.Isolation = IsolationOf([]counted.Isolation{counted.Uncounted(4, "/proc/schedstat: no such file")})
 	short := r
-	short.BootID, short.Causes, short.Histogram = "", nil, ""
+	short.BootID, short.Causes, short.Histogram, short.TimeLine = "", nil, "", nil
 	const name = len(`"bootID":"",`)
 	r.BootID = strings.Repeat("b", MaxRecordLength-len(encoded(t, short))-name)
 	if got := encoded(t, r); strings.Contains(got, "causes") || !strings.Contains(got, "isolation") {
@@ -111,6 +112,10 @@ func TestHostileRecordsAreRefused(t *testing.T) {
 		"a CPU that was not measured": {
 			with(func(r *Record) { r.WorstCPU = new(int32(1)) }), "the record blames CPU 1, which was not measured",
 		},
+		"a time line without end": {with(func(r *Record) { r.TimeLine.LongestNanoseconds = make([]int64, 61) }), "the time line of the record is out of its bounds"},
+		"one without a begin":     {with(func(r *Record) { r.TimeLine.LongestNanoseconds = nil }), "the time line of the record is out of its bounds"},
+		"one without time":        {with(func(r *Record) { r.TimeLine.ElapsedNanoseconds = 0 }), "the time line of the record is out of its bounds"},
+		"one below nothing":       {with(func(r *Record) { r.TimeLine.LongestNanoseconds[0] = -1 }), "the time line of the record is out of its bounds"},
 		"a negative count": {with(func(r *Record) { r.Interruptions = -1 }), "a number of the record is out of its bounds"},
 		"more than all of the time": {
 			with(func(r *Record) { r.StolenPartsPerMillion = 1000001 }), "the share of stolen time of the record is out of its bounds",

@@ -124,8 +124,7 @@ func newArgo(w *world) *argo {
 func (a *argo) useHelm() {
 	a.t.Helper()
 	a.edit("config/gitops/root.yaml", "config/gitops/apps", "config/gitops/apps-helm")
-	// The API server has none of the kinds of the Prometheus operator, and no constraints of OpenShift.
-	a.edit("config/gitops/apps-helm/kustomization.yaml", "platform: OpenShift, monitoring: Enabled", "platform: Kubernetes, monitoring: Disabled")
+	a.addKinds()
 }
 
 func (a *argo) firstCommit() {

@@ -13,15 +13,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/cert"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -256,25 +259,29 @@ func (o *olm) offerUpgrade() {
 	o.newManagerLeads()
 }
 
-// newManagerLeads waits until both pods of the new Deployment are there and somebody holds the lease. It does not say which of the managers, old or new.
+// newManagerLeads waits until the managers of the older version are gone, and the lease is renewed after that: only one of the new ones can.
 func (o *olm) newManagerLeads() {
 	o.t.Helper()
-	o.await("a new manager leads", func() string {
-		lease := &unstructured.Unstructured{}
-		lease.SetAPIVersion("coordination.k8s.io/v1")
-		lease.SetKind("Lease")
-		if err := o.Client.Get(o.t.Context(), client.ObjectKey{Namespace: cluster.Namespace, Name: v1alpha1.LeaderElectionID}, lease); err != nil {
-			return err.Error()
-		}
+	o.await("only managers of the new version run", func() string {
+		var manager appsv1.Deployment
 		var pods corev1.PodList
-		if err := o.Client.List(o.t.Context(), &pods, client.InNamespace(cluster.Namespace), client.MatchingLabels{"control-plane": "controller-manager"}); err != nil {
+		if err := errors.Join(o.Client.Get(o.t.Context(), client.ObjectKey{Namespace: cluster.Namespace, Name: managerName}, &manager),
+			o.Client.List(o.t.Context(), &pods, client.InNamespace(cluster.Namespace), client.MatchingLabels{"control-plane": "controller-manager"})); err != nil {
 			return err.Error()
 		}
-		if len(pods.Items) != 2 {
-			return fmt.Sprintf("there are %d pods of managers", len(pods.Items))
+		if s := manager.Status; s.ObservedGeneration != manager.Generation || s.UpdatedReplicas != 2 || len(pods.Items) != 2 {
+			return fmt.Sprintf("%d of %d pods of managers are of the new version", s.UpdatedReplicas, len(pods.Items))
 		}
-		if holder, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity"); holder == "" {
-			return "nobody leads"
+		return ""
+	})
+	alone := time.Now()
+	o.await("a new manager leads", func() string {
+		var lease coordinationv1.Lease
+		if err := o.Client.Get(o.t.Context(), client.ObjectKey{Namespace: cluster.Namespace, Name: v1alpha1.LeaderElectionID}, &lease); err != nil {
+			return err.Error()
+		}
+		if ptr.Deref(lease.Spec.HolderIdentity, "") == "" || !ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).After(alone) {
+			return "no manager of the new version holds the lease"
 		}
 		return ""
 	})

@@ -29,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
@@ -116,6 +117,18 @@ func startWorld(t *testing.T, title string, platform apiserver.Platform) (*world
 	})
 	w.populate(ctx)
 	return w, ctx
+}
+
+// addKinds adds what our manifests for OpenShift want besides the kinds of its nodes: its security constraints, and what the Prometheus operator
+// reads.
+func (w *world) addKinds() {
+	w.t.Helper()
+	constraints, err := apiserver.SecurityConstraintsCRD()
+	w.check(err)
+	prometheus, err := apiserver.PrometheusOperatorCRDs()
+	w.check(err)
+	_, err = envtest.InstallCRDs(w.Config(), envtest.CRDInstallOptions{Paths: append(prometheus, constraints), ErrorIfPathMissing: true, MaxTime: patience})
+	w.check(err)
 }
 
 // tell logs what the state of the cluster is when the test fails.

@@ -75,21 +75,31 @@ type cluster struct {
 	kubectl     string
 }
 
-// startCluster starts an API server. That of OpenShift has the definitions of its own security constraints, and of the Prometheus operator.
-func startCluster(t *testing.T, platform apiserver.Platform) *cluster {
+// definitions are the kinds of others on a cluster: those of the Prometheus operator, and OpenShift's security constraints or cert-manager's.
+func definitions(t *testing.T, platform apiserver.Platform) []string {
 	t.Helper()
-	var definitions []string
+	all, err := apiserver.PrometheusOperatorCRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if platform == apiserver.OpenShift {
 		constraints, err := apiserver.SecurityConstraintsCRD()
 		if err != nil {
 			t.Fatal(err)
 		}
-		prometheus, err := apiserver.PrometheusOperatorCRDs()
-		if err != nil {
-			t.Fatal(err)
-		}
-		definitions = append([]string{constraints}, prometheus...)
+		return append(all, constraints)
 	}
+	certificates, err := apiserver.CertManagerCRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(all, certificates...)
+}
+
+// startCluster starts an API server with the kinds of others that its platform may have.
+func startCluster(t *testing.T, platform apiserver.Platform) *cluster {
+	t.Helper()
+	definitions := definitions(t, platform)
 	environment, err := apiserver.Start(apiserver.Options{Platform: platform, CRDs: definitions})
 	if err != nil {
 		t.Fatal(err)
@@ -153,8 +163,12 @@ func TestOpenShift(t *testing.T) {
 
 func TestKubernetes(t *testing.T) {
 	c := startCluster(t, apiserver.Kubernetes)
-	c.apply("install-kubernetes.yaml")
-	c.expectImage()
+	for _, name := range []string{"install-kubernetes.yaml", "install-kubernetes-monitoring.yaml"} {
+		c.apply(name)
+		c.expectImage()
+	}
+	c.run("-n", "lowlatency-operator-system", "get",
+		"servicemonitor/lowlatency-operator-controller-manager", "prometheusrule/lowlatency-operator", "certificate/lowlatency-operator-metrics")
 	c.run("get", "-f", released(t, "crds.yaml"))
 
 	folder := t.TempDir()

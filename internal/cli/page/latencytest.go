@@ -50,6 +50,8 @@ type latencyNode struct {
 	Rows []latencyRow
 	// Distribution and Curves are complete SVG documents, which escape what they are made of themselves; "" without a measurement.
 	Distribution, Curves template.HTML
+	// TimeLine says when lengths were longest; "" where the measurement does not tell.
+	TimeLine template.HTML
 	// Way are latencies of messages over their sizes or rates; "" where there is only one. Ratios are those of a comparison.
 	Way, Ratios template.HTML
 	// Intervals are those of percentiles, in columns of Percentiles.
@@ -111,7 +113,7 @@ func latencyNodeOf(node *view.LatencyNode, test *view.LatencyTest, reference *Re
 		curves = append(curves, curve(reference.Name, reference.Measurement))
 	}
 	n.Curves = template.HTML(picture.Percentiles(curves))
-	n.Way, n.Ratios = Way(node), Ratios(node)
+	n.Way, n.Ratios, n.TimeLine = Way(node), Ratios(node), timeLine(node)
 	n.Rows, n.Intervals = latencyRows(node, test, reference), view.Intervals(node.Measured)
 	for _, name := range qualification.Percentiles() {
 		n.Percentiles = append(n.Percentiles, qualification.Words(name))
@@ -136,6 +138,35 @@ func latencyNodeOf(node *view.LatencyNode, test *view.LatencyTest, reference *Re
 	}
 	n.Distribution = template.HTML(picture.Distribution(below, beside, series))
 	return n
+}
+
+// timeLine draws when lengths were longest, now and in the run before; "" where the measurement does not tell.
+func timeLine(node *view.LatencyNode) template.HTML {
+	if node.Measured.TimeLine == nil {
+		return ""
+	}
+	beside := "longest interruption"
+	if node.Measured.Network != nil {
+		beside = "longest latency"
+	}
+	var series []picture.Series
+	var seconds []float64
+	for _, one := range []struct {
+		name string
+		of   *v1alpha1.LatencyMeasurement
+	}{{"now", node.Measured}, {"the run before", node.Previous}} {
+		if one.of == nil || one.of.TimeLine == nil {
+			continue
+		}
+		whole := time.Duration(one.of.TimeLine.ElapsedNanoseconds).Seconds()
+		s := picture.Series{Name: one.name}
+		for i, longest := range one.of.TimeLine.LongestNanoseconds {
+			begins := whole * float64(i) / float64(len(one.of.TimeLine.LongestNanoseconds))
+			s.Points = append(s.Points, picture.Point{Across: begins, Nanoseconds: longest})
+		}
+		series, seconds = append(series, s), append(seconds, whole)
+	}
+	return template.HTML(picture.TimeLine(beside, series, seconds))
 }
 
 // barsOf are the distributions of a measurement: one, or one for each side of a comparison.

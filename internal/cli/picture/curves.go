@@ -81,6 +81,58 @@ func Rates(series []Series) string { return curves("messages a second", "latency
 // Sizes draws latencies over sizes of messages.
 func Sizes(series []Series) string { return curves("bytes of a message", "latency", series, itself) }
 
+// mostSteps is how many parts the axis of a time line has at most.
+const mostSteps = 8
+
+// stepOf is the length of the parts of an axis, a round number of seconds.
+func stepOf(whole float64) float64 {
+	if whole <= 0 {
+		return 1
+	}
+	step := math.Pow(10, math.Floor(math.Log10(whole/mostSteps)))
+	for _, round := range []float64{2, 5, 10} {
+		if whole/step > mostSteps {
+			step = round * math.Pow(10, math.Floor(math.Log10(whole/mostSteps)))
+		}
+	}
+	return step
+}
+
+// TimeLine draws the longest length of each slice of time. Points stand at the begins of slices, in seconds, and the last slice of each series ends after so
+// many seconds; the axis of time is a linear one.
+func TimeLine(beside string, series []Series, seconds []float64) string {
+	lengths, whole := span{}, slices.Max(append([]float64{0}, seconds...))
+	for _, s := range series {
+		for _, point := range s.Points {
+			if point.Nanoseconds > 0 {
+				lengths.hold(float64(point.Nanoseconds))
+			}
+		}
+	}
+	p := newPlot("seconds since the begin", beside, decades{0, 1}, lengths.decades())
+	step := stepOf(whole)
+	for at := 0.0; at <= whole && whole > 0; at += step {
+		p.column(at/whole, strconv.FormatFloat(at, 'g', 6, 64))
+	}
+	p.rows(func(value float64) string { return latency.Length(int64(value)) })
+	for i, s := range series {
+		var outline strings.Builder
+		for j, point := range s.Points {
+			ends := seconds[i]
+			if j+1 < len(s.Points) {
+				ends = s.Points[j+1].Across
+			}
+			if point.Nanoseconds > 0 && whole > 0 {
+				fmt.Fprintf(&outline, "M%.1f %.1fV%.1fH%.1fV%.1f", p.x(point.Across/whole), p.y(0), p.y(p.up.at(float64(point.Nanoseconds))), p.x(ends/whole), p.y(0))
+			}
+		}
+		if outline.Len() > 0 {
+			p.path(i, outline.String(), i == 0)
+		}
+	}
+	return p.end(series)
+}
+
 // curves draws lengths of time over something else, which has its place on a logarithmic axis.
 func curves(below, beside string, series []Series, place func(float64) float64) string {
 	lengths, places := span{}, span{}

@@ -28,6 +28,9 @@ func TestPlots(t *testing.T) {
 		"ratios": Ratios([]RatioSeries{
 			{Name: "container to host, 50 %", Points: []Ratio{{64, 1.02, 0.99, 1.04}, {1472, 1.3, 1.25, 1.41}}}, {Name: "tail", Points: []Ratio{{64, 1.1, 0.8, 1.2}}},
 		}),
+		"timeline": TimeLine("longest interruption", []Series{
+			{Name: "now", Points: []Point{{0, 4000}, {10, 0}, {20, 8000}, {30, 120_000}}}, {Name: "the run before", Points: []Point{{0, 5000}, {25, 6000}}},
+		}, []float64{40, 50}),
 		"sizes": Sizes([]Series{over("50 %", 1, 64, 1472)}),
 	} {
 		t.Run(name, func(t *testing.T) { golden.Assert(t, plot, "plot-"+name+".svg") })
@@ -50,6 +53,8 @@ func TestPlotsOfAnything(t *testing.T) {
 		"one place":       Rates([]Series{equal}),
 		"more than named": Sizes(six),
 		"no ratios":       Ratios(nil),
+		"no time lines":   TimeLine("a", nil, nil),
+		"no time":         TimeLine("a", []Series{equal}, []float64{0}),
 		"a hostile ratio": Ratios([]RatioSeries{{Name: hostile, Points: []Ratio{{0, 0, 0, 0}, {-1, 9e15, -5, 9e15}}}}),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -133,7 +133,7 @@ func (w *World) measured(record *qualification.Record, c *candidate, result *v1a
 		CPUs: record.CPUs, WorstCPU: record.WorstCPU, Interruptions: record.Interruptions,
 		MaximumNanoseconds: record.MaximumNanoseconds, StolenPartsPerMillion: record.StolenPartsPerMillion, Percentiles: record.Percentiles,
 		RepetitionMaximumsNanoseconds: record.RepetitionMaximums, Causes: record.Causes, CountedInterrupts: record.CountedInterrupts, Histogram: record.Histogram,
-		Isolation: record.Isolation, ManagementInterrupts: record.ManagementInterrupts,
+		Isolation: record.Isolation, ManagementInterrupts: record.ManagementInterrupts, TimeLine: record.TimeLine,
 	}
 	switch {
 	case parameters.Comparison != nil:

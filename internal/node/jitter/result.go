@@ -5,6 +5,7 @@ package jitter
 
 import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
 )
 
@@ -47,6 +48,8 @@ type CPUResult struct {
 	Histogram []Bucket `json:"histogram"`
 	// HDR is the same as an HDR histogram in nanoseconds, V2 compressed, in base64.
 	HDR string `json:"hdr"`
+	// TimeLine is the longest interruption of each slice of the time; nil in results that were saved before there was one.
+	TimeLine *latency.TimeLine `json:"timeLine,omitempty"`
 	// Worst are the longest interruptions in the order of time.
 	Worst []Interruption `json:"worst"`
 	// Counted is what the kernel counted on this CPU over CountedNanoseconds, the time from the begin of the warm-up to the end of

@@ -52,6 +52,13 @@ func summarize(cpu int, s *spinState, gaps []gap, c clock) (CPUResult, error) {
 			AtNanoseconds: c.length(g.at - s.begin), LengthNanoseconds: c.length(g.length), ClockNanoseconds: c.at(g.at),
 		})
 	}
+	result.TimeLine = latency.TimeLineOf(duration, func(yield func(int64, int64) bool) {
+		for _, g := range gaps {
+			if !yield(c.length(g.at-s.begin), c.length(g.length)) {
+				return
+			}
+		}
+	})
 	lengths := sortedLengths(gaps)
 	var stolen uint64
 	for _, ticks := range lengths {

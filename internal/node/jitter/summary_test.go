@@ -11,6 +11,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 )
 
 // gigahertz is a clock on which a tick is a nanosecond; the counter is 5,000 ahead of the kernel's clock.
@@ -43,6 +45,8 @@ func TestSummarize(t *testing.T) {
 			{AtNanoseconds: 80_000, LengthNanoseconds: 500_010, ClockNanoseconds: 85_000},
 			{AtNanoseconds: 890_000, LengthNanoseconds: 1_010, ClockNanoseconds: 895_000},
 		},
+		// All came in the first of the 60 slices.
+		TimeLine: &latency.TimeLine{ElapsedNanoseconds: 1_000_000_000, LongestNanoseconds: append([]int64{500_010}, make([]int64, latency.TimeSlices-1)...)},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(CPUResult{}, "HDR"), cmpopts.EquateApprox(0, 1e-6)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

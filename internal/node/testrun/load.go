@@ -39,6 +39,7 @@ func LoadRecord(cpu int, results []*latency.Result, kernel, boot string) (qualif
 	addToRecord(&r, measured)
 	// What is judged is what the measurement says of its own trials.
 	r.MaximumNanoseconds, r.Percentiles = qualification.Worst(qualification.Judged(r.Network.Measurement("")))
+	r.TimeLine = timeLine(worst.TimeLine())
 	return withHistogram(r, []string{cmp.Or(worst.Load.Best(), worst.Load.Low()).Rate.FromIntended.HDR})
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
@@ -74,17 +75,19 @@ func RecordOf(results []*jitter.Result, kernel, boot string) (qualification.Reco
 	worst := make([]int64, len(qualification.Percentiles()))
 	var measured []int
 	var all []*jitter.CPUResult
+	lines := make([]*latency.TimeLine, 0, len(results))
 	for _, result := range results {
 		longest := int64(0)
+		var ofCPUs []*latency.TimeLine
 		for i := range result.CPUs {
 			one := &result.CPUs[i]
-			all, measured = append(all, one), append(measured, one.CPU)
+			all, measured, ofCPUs = append(all, one), append(measured, one.CPU), append(ofCPUs, one.TimeLine)
 			longest = max(longest, one.MaximumNanoseconds)
 			if err := add(&r, one, worst); err != nil {
 				return qualification.Record{}, err
 			}
 		}
-		r.RepetitionMaximums = append(r.RepetitionMaximums, longest)
+		r.RepetitionMaximums, lines = append(r.RepetitionMaximums, longest), append(lines, latency.AtOnce(ofCPUs...))
 	}
 	r.CPUs = cpus.Of(measured...).String()
 	for i, name := range qualification.Percentiles() {
@@ -95,7 +98,7 @@ func RecordOf(results []*jitter.Result, kernel, boot string) (qualification.Reco
 		histograms, from = append(histograms, one.HDR), append(from, one.InterruptsFrom)
 	}
 	r.Causes, r.CountedInterrupts, r.Isolation = causes(all), countedInterrupts(from), jitterIsolation(all)
-	r.ManagementInterrupts = managementInterrupts(all)
+	r.ManagementInterrupts, r.TimeLine = managementInterrupts(all), timeLine(latency.InSequence(lines...))
 	return withHistogram(r, histograms)
 }
 
@@ -141,14 +144,31 @@ func causes(all []*jitter.CPUResult) []string {
 	return names[:min(v1alpha1.MaxTestCauses, len(names))]
 }
 
-// withHistogram is a record with the merged histograms, as far as it has room for them.
-func withHistogram(r qualification.Record, all []string) (qualification.Record, error) {
-	room, err := qualification.HistogramRoom(r)
-	if err != nil {
-		return qualification.Record{}, fmt.Errorf("looking for room in the record: %w", err)
+// timeLine is a time line within the bounds of the API; nil for none.
+func timeLine(line *latency.TimeLine) *v1alpha1.LatencyTimeLine {
+	if line == nil {
+		return nil
 	}
-	r.Histogram, err = histogram(all, room)
-	return r, err
+	of := &v1alpha1.LatencyTimeLine{ElapsedNanoseconds: line.ElapsedNanoseconds}
+	for _, longest := range line.LongestNanoseconds {
+		of.LongestNanoseconds = append(of.LongestNanoseconds, bounded(longest))
+	}
+	return of
+}
+
+// withHistogram is a record with the merged histograms, as far as it has room for them. They are worth more than its time line.
+func withHistogram(r qualification.Record, all []string) (qualification.Record, error) {
+	for {
+		room, err := qualification.HistogramRoom(r)
+		if err != nil {
+			return qualification.Record{}, fmt.Errorf("looking for room in the record: %w", err)
+		}
+		r.Histogram, err = histogram(all, room)
+		if err != nil || r.Histogram != "" || r.TimeLine == nil {
+			return r, err
+		}
+		r.TimeLine = nil
+	}
 }
 
 // histogram merges histograms, with as many digits as there is room for; "" when there is none.

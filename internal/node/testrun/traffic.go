@@ -93,7 +93,9 @@ func TrafficRecord(kind v1alpha1.LatencyTestKind, cpu int, results []*latency.Re
 		return qualification.Record{}, err
 	}
 	var histograms []string
+	lines := make([]*latency.TimeLine, 0, len(results))
 	for _, result := range results {
+		lines = append(lines, result.TimeLine())
 		judged := distributions(result, rates)
 		longest := int64(0)
 		for _, d := range judged {
@@ -109,6 +111,7 @@ func TrafficRecord(kind v1alpha1.LatencyTestKind, cpu int, results []*latency.Re
 	}
 	addToRecord(&r, measured)
 	r.MaximumNanoseconds, r.Percentiles = qualification.Worst(qualification.Judged(measured))
+	r.TimeLine = timeLine(latency.InSequence(lines...))
 	return withHistogram(r, histograms)
 }
 

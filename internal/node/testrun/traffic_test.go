@@ -14,6 +14,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 )
 
@@ -36,6 +37,45 @@ func pingPong(t *testing.T, path latency.PathState, count int, least int64) *lat
 		result.Sizes = append(result.Sizes, latency.Size{Bytes: bytes, Lost: uint64(i), Distribution: d})
 	}
 	return result
+}
+
+// TestTimeLineIsInTheRecord: of all CPUs at once, of repetitions one after the other; and where there is room for one alone, the histogram is.
+func TestTimeLineIsInTheRecord(t *testing.T) {
+	line := func(slice int, longest int64) *latency.TimeLine {
+		line := &latency.TimeLine{ElapsedNanoseconds: 6e9, LongestNanoseconds: make([]int64, latency.TimeSlices)}
+		line.LongestNanoseconds[slice] = longest
+		return line
+	}
+	repetitions := []*jitter.Result{
+		{CPUs: []jitter.CPUResult{measured(t, 4, 1, 900), measured(t, 5, 1, 700)}}, {CPUs: []jitter.CPUResult{measured(t, 4, 1, 500), measured(t, 5, 1, 400)}},
+	}
+	repetitions[0].CPUs[0].TimeLine, repetitions[0].CPUs[1].TimeLine, repetitions[1].CPUs[1].TimeLine = line(58, 900), line(0, 700), line(0, 400)
+	record, err := RecordOf(repetitions, "6.12", "b1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted(t, record)
+	want := &v1alpha1.LatencyTimeLine{ElapsedNanoseconds: 12e9, LongestNanoseconds: make([]int64, latency.TimeSlices)}
+	want.LongestNanoseconds[0], want.LongestNanoseconds[29], want.LongestNanoseconds[30] = 700, 900, 400
+	if diff := cmp.Diff(want, record.TimeLine); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+
+	results := []*latency.Result{pingPong(t, latency.PathKernel, 1000, 5000)}
+	results[0].Sizes[0].TimeLine, results[0].Sizes[1].TimeLine = line(0, 800), line(59, 950)
+	if record, err = TrafficRecord(v1alpha1.LatencyTestPingPong, 3, results, "6.12", "b1"); err != nil {
+		t.Fatal(err)
+	}
+	accepted(t, record)
+	want.LongestNanoseconds = append(append([]int64{800}, make([]int64, latency.TimeSlices-2)...), 950)
+	if diff := cmp.Diff(want, record.TimeLine); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+
+	record.BootID, record.Histogram = strings.Repeat("b", qualification.MaxRecordLength-900), ""
+	if record, err = withHistogram(record, []string{results[0].Sizes[0].Distribution.HDR}); err != nil || record.TimeLine != nil || record.Histogram == "" {
+		t.Errorf("without room for both the record has the time line %v and the histogram %q: %v", record.TimeLine, record.Histogram, err)
+	}
 }
 
 func TestTrafficRecord(t *testing.T) {

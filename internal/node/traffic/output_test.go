@@ -114,6 +114,18 @@ func TestResultOf(t *testing.T) {
 	}
 }
 
+// TestTimeLineOfASize: what came after half of the time of all round trips is in the second half of the time line.
+func TestTimeLineOfASize(t *testing.T) {
+	times := &SizeTimes{Elapsed: 60e9, Times: []int64{100, 200, 300, 300, 300}}
+	want := &latency.TimeLine{ElapsedNanoseconds: 60e9, LongestNanoseconds: make([]int64, latency.TimeSlices)}
+	for slice, longest := range map[int]int64{0: 50, 5: 100, 15: 150, 30: 151, 45: 152} {
+		want.LongestNanoseconds[slice] = longest
+	}
+	if diff := cmp.Diff(want, timeLineOf(times, []int64{50, 100, 150, 151, 152})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestResultOfAWrongStart(t *testing.T) {
 	request := DefaultRequest()
 	output := &Output{End: "Usage", Message: "sizes"}

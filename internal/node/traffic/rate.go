@@ -134,6 +134,13 @@ func timesOf(s *StreamTimes, quiet *latency.Result, roundTrip bool) *rateTimes {
 	for i, a := range s.Answers {
 		t.intended[i], t.actual[i] = max(0, a.Back-a.Intended-back), max(0, a.Back-a.Actual-back)
 	}
+	t.rate.TimeLine = latency.TimeLineOf(s.Elapsed, func(yield func(int64, int64) bool) {
+		for i, a := range s.Answers {
+			if !yield(a.Intended, t.intended[i]) {
+				return
+			}
+		}
+	})
 	if s.Elapsed > 0 {
 		// The last message leaves an interval before the end of the stream.
 		t.rate.AchievedPerSecond = float64(s.Count) / (float64(s.Elapsed)/1e9 + 1/float64(s.Rate))
@@ -156,6 +163,7 @@ func (t *rateTimes) add(later *rateTimes) {
 	r.Late, r.MaximumLatenessNanoseconds = r.Late+o.Late, max(r.MaximumLatenessNanoseconds, o.MaximumLatenessNanoseconds)
 	r.AnswersWanted, r.AnswersLost = r.AnswersWanted+o.AnswersWanted, r.AnswersLost+o.AnswersLost
 	addStream(&r.Load, &o.Load)
+	r.TimeLine = latency.InSequence(r.TimeLine, o.TimeLine)
 	if r.Probes != nil && o.Probes != nil {
 		addStream(r.Probes, o.Probes)
 	}

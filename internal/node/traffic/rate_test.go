@@ -90,6 +90,9 @@ func TestRateOf(t *testing.T) {
 	if got.FromIntended.MaximumNanoseconds != 1600 || got.FromIntended.MinimumNanoseconds != 0 || got.FromActual.MaximumNanoseconds != 1100 {
 		t.Errorf("%+v", got)
 	}
+	if line := got.TimeLine; line == nil || line.ElapsedNanoseconds != 9_000_000 || line.LongestNanoseconds[0] != 1600 {
+		t.Errorf("the time line is %+v", line)
+	}
 	if whole, _ := timesOf(times, quiet, true).distribute(); whole.FromIntended.MaximumNanoseconds != 2000 {
 		t.Errorf("%+v", whole)
 	}
@@ -214,10 +217,12 @@ func TestStreamsAddUp(t *testing.T) {
 	one := &rateTimes{intended: []int64{1, 2}, actual: []int64{1, 1}, rate: latency.Rate{
 		PerSecond: 100, AchievedPerSecond: 99, Bytes: 64, Load: latency.Stream{Sent: 10, Lost: 3, Duplicates: 1, Reordered: 2, Gaps: 2},
 		Probes: &latency.Stream{Sent: 3, Lost: 1, Gaps: 1}, Late: 2, MaximumLatenessNanoseconds: 50, AnswersWanted: 3, AnswersLost: 1,
+		TimeLine: &latency.TimeLine{ElapsedNanoseconds: 10, LongestNanoseconds: []int64{2}},
 	}}
 	two := &rateTimes{intended: []int64{9}, actual: []int64{8}, rate: latency.Rate{
 		PerSecond: 100, AchievedPerSecond: 100, Bytes: 64, Load: latency.Stream{Sent: 11, Lost: 1, Gaps: 1}, Probes: &latency.Stream{Sent: 2, Lost: 1, Gaps: 1},
 		Late: 1, MaximumLatenessNanoseconds: 70, AnswersWanted: 2, AnswersLost: 1,
+		TimeLine: &latency.TimeLine{ElapsedNanoseconds: 20, LongestNanoseconds: []int64{9}},
 	}}
 	var all rateTimes
 	all.add(one)
@@ -233,7 +238,10 @@ func TestStreamsAddUp(t *testing.T) {
 	if d := &got.FromIntended; d.Samples != 3 || d.MinimumNanoseconds != 1 || d.MaximumNanoseconds != 9 || got.FromActual.MaximumNanoseconds != 8 {
 		t.Errorf("%+v", got)
 	}
-	got.FromIntended, got.FromActual = latency.Distribution{}, latency.Distribution{}
+	if line := got.TimeLine; line.ElapsedNanoseconds != 30 || line.LongestNanoseconds[10] != 2 || line.LongestNanoseconds[40] != 9 {
+		t.Errorf("the time line is %+v", line)
+	}
+	got.FromIntended, got.FromActual, got.TimeLine = latency.Distribution{}, latency.Distribution{}, nil
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -46,11 +46,13 @@ func resultOf(kind latency.Kind, request *Request, here latency.Host, output *Ou
 		result.Setup.Group = request.Group
 	}
 	for _, one := range output.Sizes {
-		d, err := latency.Distribute(latencies(one.Times, output.ClockNanoseconds, request.RoundTrip))
+		taken := latencies(one.Times, output.ClockNanoseconds, request.RoundTrip)
+		line := timeLineOf(&one, taken)
+		d, err := latency.Distribute(taken)
 		if err != nil {
 			return nil, fmt.Errorf("%d bytes: %w", one.Bytes, err)
 		}
-		result.Sizes = append(result.Sizes, latency.Size{Bytes: one.Bytes, Lost: one.Lost, Stray: one.Stray, Distribution: d})
+		result.Sizes = append(result.Sizes, latency.Size{Bytes: one.Bytes, Lost: one.Lost, Stray: one.Stray, Distribution: d, TimeLine: line})
 	}
 	for i := range output.Streams {
 		one, err := timesOf(&output.Streams[i], result, request.RoundTrip).distribute()
@@ -92,6 +94,24 @@ func latencies(times []int64, cost int64, roundTrip bool) []int64 {
 		}
 	}
 	return all
+}
+
+// timeLineOf is the time line of a size. When each message left is not told: they went one after the other, so that the time of the round trips
+// before is the share of the whole time that has passed.
+func timeLineOf(s *SizeTimes, latencies []int64) *latency.TimeLine {
+	whole := int64(0)
+	for _, time := range s.Times {
+		whole += time
+	}
+	return latency.TimeLineOf(s.Elapsed, func(yield func(int64, int64) bool) {
+		passed := int64(0)
+		for i, time := range s.Times {
+			if !yield(int64(float64(passed)/float64(max(1, whole))*float64(s.Elapsed)), latencies[i]) {
+				return
+			}
+			passed += time
+		}
+	})
 }
 
 // judgeClocks doubts a measurement whose clock did not run steadily, and remarks that the wall clock stepped, which changes none.
