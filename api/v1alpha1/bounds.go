@@ -401,6 +401,8 @@ const (
 	MaxBusyPercent = 100
 	// MaxHistogramLength bounds the histogram of a measurement.
 	MaxHistogramLength = 2048
+	// MaxTimeSlices bounds the slices of the time line of a measurement.
+	MaxTimeSlices = 60
 	// MaxTestServers bounds spec.traffic.server.nodeNames.
 	MaxTestServers = 16
 	// MaxTestSizes bounds spec.pingPong.sizes and the sizes of a measurement, MaxMessageBytes each of them. sfnt-pingpong has 19 sizes of datagrams.

@@ -80,7 +80,7 @@ func sharedBounds() []bound {
 			status.findings[].check status.transitions[].check`},
 		{v1alpha1.MaxGeneration, "maximum", `bnp: status.observedGeneration llnp: status.observedGeneration lln:
 			spec.plannedPools[].generation status.bypassNICs[].poolGeneration status.drift[].drifted status.drift[].repaired
-			status.observedGeneration status.enactment.number status.enactment.refusal.number status.enactment.key.serial lt: status.observedGeneration status.results[].measured.interruptions status.results[].previous.interruptions status.results[].measured.maximumNanoseconds status.results[].previous.maximumNanoseconds status.results[].measured.repetitionMaximumsNanoseconds[] status.results[].previous.repetitionMaximumsNanoseconds[]`},
+			status.observedGeneration status.enactment.number status.enactment.refusal.number status.enactment.key.serial lt: status.observedGeneration status.results[].measured.timeLine.elapsedNanoseconds status.results[].previous.timeLine.elapsedNanoseconds status.results[].measured.timeLine.longestNanoseconds[] status.results[].previous.timeLine.longestNanoseconds[] status.results[].measured.interruptions status.results[].previous.interruptions status.results[].measured.maximumNanoseconds status.results[].previous.maximumNanoseconds status.results[].measured.repetitionMaximumsNanoseconds[] status.results[].previous.repetitionMaximumsNanoseconds[]`},
 		{v1alpha1.MaxConditions, "maxItems", "bnp: status.conditions llnp: status.conditions lln: status.conditions lt: status.conditions"},
 		{v1alpha1.MaxCPUListLength, "maxLength", `llnp: spec.cpus.explicit.dataPlane spec.cpus.explicit.housekeeping spec.cpus.explicit.isolated
 			spec.cpus.explicit.offline spec.cpus.explicit.shared status.shapes[].housekeeping
@@ -295,6 +295,7 @@ func testBounds() []bound {
 			isolation("idleStates.entries") + " " + isolation("idleStates.latencyMicroseconds") + " " + isolation("idleStates.countedNanoseconds") + " " + smis("count")},
 		{v1alpha1.MaxTestCauses, "maxItems", measured("causes") + " " + side("causes")},
 		{v1alpha1.MaxTestCauseLength, "maxLength", measured("causes[]") + " " + side("causes[]")},
+		{v1alpha1.MaxTimeSlices, "maxItems", measured("timeLine.longestNanoseconds")},
 		{v1alpha1.MaxHistogramLength, "maxLength", measured("histogram") + " " + side("histogram")},
 		{v1alpha1.MaxRatio, "maximum", "lt: spec.budget.ratios[].maximumPartsPerThousand"},
 		{v1alpha1.MaxSides, "maxItems", "lt: spec.stackComparison.sides " + measured("network.comparison.sides")},

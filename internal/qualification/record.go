@@ -18,7 +18,6 @@ import (
 	"unicode/utf8"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
@@ -206,7 +205,7 @@ func checkTimeLine(l *v1alpha1.LatencyTimeLine) error {
 		return nil
 	}
 	count := len(l.LongestNanoseconds)
-	if l.ElapsedNanoseconds < 1 || l.ElapsedNanoseconds > v1alpha1.MaxGeneration || count < 1 || count > latency.TimeSlices ||
+	if l.ElapsedNanoseconds < 1 || l.ElapsedNanoseconds > v1alpha1.MaxGeneration || count < 1 || count > v1alpha1.MaxTimeSlices ||
 		slices.Min(l.LongestNanoseconds) < 0 || slices.Max(l.LongestNanoseconds) > v1alpha1.MaxGeneration {
 		return errors.New("the time line of the record is out of its bounds")
 	}

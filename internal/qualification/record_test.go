@@ -116,7 +116,7 @@ func TestHostileRecordsAreRefused(t *testing.T) {
 		"one without a begin":     {with(func(r *Record) { r.TimeLine.LongestNanoseconds = nil }), "the time line of the record is out of its bounds"},
 		"one without time":        {with(func(r *Record) { r.TimeLine.ElapsedNanoseconds = 0 }), "the time line of the record is out of its bounds"},
 		"one below nothing":       {with(func(r *Record) { r.TimeLine.LongestNanoseconds[0] = -1 }), "the time line of the record is out of its bounds"},
-		"a negative count": {with(func(r *Record) { r.Interruptions = -1 }), "a number of the record is out of its bounds"},
+		"a negative count":        {with(func(r *Record) { r.Interruptions = -1 }), "a number of the record is out of its bounds"},
 		"more than all of the time": {
 			with(func(r *Record) { r.StolenPartsPerMillion = 1000001 }), "the share of stolen time of the record is out of its bounds",
 		},

@@ -98,6 +98,12 @@ func (m *manifests) objects() []string {
 	return all
 }
 
+// isOfOthers tells what comes and goes without the operator: what the simulated machine-config operator has rendered, which it keeps for pools that are gone, and
+// the service account of each namespace.
+func isOfOthers(kind, name string) bool {
+	return kind == "MachineConfig" && strings.HasPrefix(name, "rendered-") || kind == "ServiceAccount" && name == "default"
+}
+
 func (m *manifests) objectsOf(kind schema.GroupVersionKind) []string {
 	m.t.Helper()
 	found := &metav1.PartialObjectMetadataList{}
@@ -105,8 +111,7 @@ func (m *manifests) objectsOf(kind schema.GroupVersionKind) []string {
 	m.check(m.Client.List(m.t.Context(), found))
 	names := make([]string, 0, len(found.Items))
 	for i := range found.Items {
-		// The simulated machine-config operator keeps what it has rendered for pools that are gone.
-		if kind.Kind == "MachineConfig" && strings.HasPrefix(found.Items[i].Name, "rendered-") {
+		if name := found.Items[i].Name; isOfOthers(kind.Kind, name) {
 			continue
 		}
 		names = append(names, strings.TrimSpace(kind.Kind+"."+kind.Group+" "+found.Items[i].Namespace+"/"+found.Items[i].Name))

@@ -116,21 +116,26 @@ func TimeLine(beside string, series []Series, seconds []float64) string {
 	}
 	p.rows(func(value float64) string { return latency.Length(int64(value)) })
 	for i, s := range series {
-		var outline strings.Builder
-		for j, point := range s.Points {
-			ends := seconds[i]
-			if j+1 < len(s.Points) {
-				ends = s.Points[j+1].Across
-			}
-			if point.Nanoseconds > 0 && whole > 0 {
-				fmt.Fprintf(&outline, "M%.1f %.1fV%.1fH%.1fV%.1f", p.x(point.Across/whole), p.y(0), p.y(p.up.at(float64(point.Nanoseconds))), p.x(ends/whole), p.y(0))
-			}
-		}
-		if outline.Len() > 0 {
-			p.path(i, outline.String(), i == 0)
+		if outline := p.slices(s.Points, seconds[i], whole); outline != "" {
+			p.path(i, outline, i == 0)
 		}
 	}
 	return p.end(series)
+}
+
+// slices are the outlines of slices of time, each as high as its length; one without a length has none.
+func (p *plot) slices(points []Point, end, whole float64) string {
+	var outline strings.Builder
+	for i, point := range points {
+		ends := end
+		if i+1 < len(points) {
+			ends = points[i+1].Across
+		}
+		if point.Nanoseconds > 0 && whole > 0 {
+			fmt.Fprintf(&outline, "M%.1f %.1fV%.1fH%.1fV%.1f", p.x(point.Across/whole), p.y(0), p.y(p.up.at(float64(point.Nanoseconds))), p.x(ends/whole), p.y(0))
+		}
+	}
+	return outline.String()
 }
 
 // curves draws lengths of time over something else, which has its place on a logarithmic axis.

@@ -6,6 +6,7 @@
 package traffic
 
 import (
+	"maps"
 	"math"
 	"os"
 	"strings"
@@ -90,8 +91,9 @@ func TestRateOf(t *testing.T) {
 	if got.FromIntended.MaximumNanoseconds != 1600 || got.FromIntended.MinimumNanoseconds != 0 || got.FromActual.MaximumNanoseconds != 1100 {
 		t.Errorf("%+v", got)
 	}
-	if line := got.TimeLine; line == nil || line.ElapsedNanoseconds != 9_000_000 || line.LongestNanoseconds[0] != 1600 {
-		t.Errorf("the time line is %+v", line)
+	want := latency.TimeLineOf(9_000_000, maps.All(map[int64]int64{0: 1600}))
+	if diff := cmp.Diff(want, got.TimeLine); diff != "" {
+		t.Errorf("time line (-want +got):\n%s", diff)
 	}
 	if whole, _ := timesOf(times, quiet, true).distribute(); whole.FromIntended.MaximumNanoseconds != 2000 {
 		t.Errorf("%+v", whole)
