@@ -329,7 +329,7 @@ olm: programs-olm envtest ## Install, upgrade and remove the operator by the rea
 	@rm -rf dist/previous
 
 .PHONY: test-uninstall
-test-uninstall: programs-test-uninstall envtest $(KUSTOMIZE) ## Install the operator by make deploy and by kubectl, bring a profile and a pool into force, and remove all of it; the table is in dist/uninstall.txt.
+test-uninstall: envtest $(KUSTOMIZE) ## Install the operator by make deploy and by kubectl, bring a profile and a pool into force, and remove all of it; the table is in dist/uninstall.txt.
 	hack/toolchain.sh controller-manager kubectl
 	$(GO_TEST) -tags lab -count=1 -timeout 60m -run '^TestUninstall$$' ./test/real
 
