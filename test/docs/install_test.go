@@ -25,7 +25,10 @@ func TestCommandsThatInstall(t *testing.T) {
 	w := newWorld(t)
 	w.registry(t)
 	w.helm(t)
-	definitions := definitions(t)
+	definitions, err := apiserver.InstallationCRDs(apiserver.OpenShift)
+	if err != nil {
+		t.Fatal(err)
+	}
 	digest := "sha256:" + strings.Repeat("0a", 32)
 	w.instead = append(w.instead, "<tag>", "docs", "sha256:<digest>", digest, "make image", "make image PLATFORMS=linux/$(go env GOARCH)",
 		"make traffic-image", "make traffic-image PLATFORMS=linux/$(go env GOARCH)")
@@ -85,21 +88,6 @@ func (w *world) helm(t *testing.T) {
 	folder := t.TempDir()
 	w.run(t, &command{file: "install_test.go", text: "go -C test/helm build -o " + filepath.Join(folder, "helm") + " helm.sh/helm/v4/cmd/helm"})
 	w.env = append(w.env, "PATH="+folder+string(os.PathListSeparator)+valueOf(w.env, "PATH"))
-}
-
-// definitions are the files of the kinds that the manifests want besides those of OpenShift's nodes: its security constraints, and what the
-// Prometheus operator reads.
-func definitions(t *testing.T) []string {
-	t.Helper()
-	constraints, err := apiserver.SecurityConstraintsCRD()
-	if err != nil {
-		t.Fatal(err)
-	}
-	prometheus, err := apiserver.PrometheusOperatorCRDs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return append(prometheus, constraints)
 }
 
 // playKubelet says of the manager's pods what kubelets that run them would: nothing here runs pods, and make lab-pools does.

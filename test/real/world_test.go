@@ -119,15 +119,12 @@ func startWorld(t *testing.T, title string, platform apiserver.Platform) (*world
 	return w, ctx
 }
 
-// addKinds adds what our manifests for OpenShift want besides the kinds of its nodes: its security constraints, and what the Prometheus operator
-// reads.
+// addKinds adds what our manifests for OpenShift want besides the kinds of its nodes.
 func (w *world) addKinds() {
 	w.t.Helper()
-	constraints, err := apiserver.SecurityConstraintsCRD()
+	definitions, err := apiserver.InstallationCRDs(apiserver.OpenShift)
 	w.check(err)
-	prometheus, err := apiserver.PrometheusOperatorCRDs()
-	w.check(err)
-	_, err = envtest.InstallCRDs(w.Config(), envtest.CRDInstallOptions{Paths: append(prometheus, constraints), ErrorIfPathMissing: true, MaxTime: patience})
+	_, err = envtest.InstallCRDs(w.Config(), envtest.CRDInstallOptions{Paths: definitions, ErrorIfPathMissing: true, MaxTime: patience})
 	w.check(err)
 }
 

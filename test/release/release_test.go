@@ -75,31 +75,13 @@ type cluster struct {
 	kubectl     string
 }
 
-// definitions are the kinds of others on a cluster: those of the Prometheus operator, and OpenShift's security constraints or cert-manager's.
-func definitions(t *testing.T, platform apiserver.Platform) []string {
-	t.Helper()
-	all, err := apiserver.PrometheusOperatorCRDs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if platform == apiserver.OpenShift {
-		constraints, err := apiserver.SecurityConstraintsCRD()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return append(all, constraints)
-	}
-	certificates, err := apiserver.CertManagerCRDs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return append(all, certificates...)
-}
-
 // startCluster starts an API server with the kinds of others that its platform may have.
 func startCluster(t *testing.T, platform apiserver.Platform) *cluster {
 	t.Helper()
-	definitions := definitions(t, platform)
+	definitions, err := apiserver.InstallationCRDs(platform)
+	if err != nil {
+		t.Fatal(err)
+	}
 	environment, err := apiserver.Start(apiserver.Options{Platform: platform, CRDs: definitions})
 	if err != nil {
 		t.Fatal(err)

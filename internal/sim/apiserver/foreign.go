@@ -30,6 +30,21 @@ func CertManagerCRDs() ([]string, error) {
 	return downloaded(certManagerModule, "CERT_MANAGER_VERSION", "deploy/crds/cert-manager.io_certificates.yaml", "deploy/crds/cert-manager.io_issuers.yaml")
 }
 
+// InstallationCRDs returns the files with the kinds that our manifests with monitoring want besides those of a platform's nodes: what the
+// Prometheus operator reads, and OpenShift's security constraints, or elsewhere what cert-manager issues.
+func InstallationCRDs(platform Platform) ([]string, error) {
+	all, err := PrometheusOperatorCRDs()
+	if err != nil {
+		return nil, err
+	}
+	if platform == OpenShift {
+		constraints, err := SecurityConstraintsCRD()
+		return append(all, constraints), err
+	}
+	certificates, err := CertManagerCRDs()
+	return append(all, certificates...), err
+}
+
 // OpenShiftImagePolicyCRD returns the file with the CRD of OpenShift's ClusterImagePolicy, from the openshift/api module.
 func OpenShiftImagePolicyCRD() (string, error) {
 	module, err := moduleDirectory(openShiftModule)
