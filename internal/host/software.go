@@ -353,16 +353,11 @@ func (r *reader) containerRuntime() Fact[ContainerRuntime] {
 func (r *reader) enabled(unit string) Fact[bool] {
 	const folder = "/etc/systemd/system"
 	file := folder + "/multi-user.target.wants/" + unit
-	_, err := r.readLink(file)
+	_, err := r.unitFile(file)
 	switch {
 	case err == nil:
-		r.taken.link(file, nil)
-		return Known(true, file)
-	case errors.Is(err, errNotLink):
-		r.taken.file(file, "", nil)
 		return Known(true, file)
 	case !errors.Is(err, fs.ErrNotExist):
-		r.taken.file(file, "", err)
 		return Absent[bool](file, reasonOf(err))
 	case r.complete && r.exists(folder).Value || slices.Contains(r.missing, file):
 		r.taken.lack(file)

@@ -56,19 +56,13 @@ func (r *reader) unit(name string) Unit {
 	}
 	for _, folder := range unitFolders() {
 		file := folder + "/" + name
-		target, err := r.readLink(file)
+		target, err := r.unitFile(file)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err == nil:
-			r.taken.link(file, nil)
 			unit.Installed, unit.Masked = Known(true, file), Known(target == "/dev/null", file)
-		case errors.Is(err, errNotLink):
-			// What the unit does is nobody's business: a snapshot holds an empty file.
-			r.taken.file(file, "", nil)
-			unit.Installed, unit.Masked = Known(true, file), Known(false, file)
 		default:
-			r.taken.file(file, "", err)
 			unit.Installed, unit.Masked = Absent[bool](file, reasonOf(err)), Absent[bool](file, reasonOf(err))
 		}
 		return unit
@@ -80,6 +74,22 @@ func (r *reader) unit(name string) Unit {
 	}
 	unit.Installed, unit.Masked = Known(false, file), Known(false, file)
 	return unit
+}
+
+// unitFile is where the link leads that a unit is installed or enabled by; "" for a file. One that is absent leaves no trace in a snapshot. What
+// the unit does is nobody's business: a snapshot holds an empty file.
+func (r *reader) unitFile(file string) (string, error) {
+	target, err := r.readLink(file)
+	switch {
+	case err == nil:
+		r.taken.link(file, nil)
+	case errors.Is(err, errNotLink):
+		r.taken.file(file, "", nil)
+		return "", nil
+	case !errors.Is(err, fs.ErrNotExist):
+		r.taken.file(file, "", err)
+	}
+	return target, err
 }
 
 // exists reports whether there is a directory.
