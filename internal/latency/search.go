@@ -4,6 +4,7 @@
 package latency
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -279,6 +280,9 @@ func (l *Load) Best() *Trial {
 		return t.Rate.PerSecond == l.BestPass && t.Outcome.Verdict == Passed && t.Phase != PhaseSniff
 	})
 }
+
+// Shown is the trial by which a search is told in one distribution: the best pass, or where no rate passed that at the least rate; nil when none was made.
+func (l *Load) Shown() *Trial { return cmp.Or(l.Best(), l.Low()) }
 
 // Lowest is the trial for which the lowest fail failed; nil when none did.
 func (l *Load) Lowest() *Trial {

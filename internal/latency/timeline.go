@@ -91,15 +91,12 @@ func (l *TimeLine) each(begin, elapsed int64, yield func(int64, int64) bool) boo
 	return true
 }
 
-// TimeLine is that of what is judged: of the rates, or where there are none of the sizes; of a search, that of the best rate that it has found. It is nil
+// TimeLine is that of what is judged: of the rates, or where there are none of the sizes; of a search, that of the trial by which it is shown. It is nil
 // in results of earlier versions.
 func (r *Result) TimeLine() *TimeLine {
 	if r.Load != nil {
-		if best := r.Load.Best(); best != nil {
-			return best.Rate.TimeLine
-		}
-		if low := r.Load.Low(); low != nil {
-			return low.Rate.TimeLine
+		if trial := r.Load.Shown(); trial != nil {
+			return trial.Rate.TimeLine
 		}
 		return nil
 	}

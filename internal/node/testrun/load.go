@@ -30,8 +30,7 @@ func LoadRecord(cpu int, results []*latency.Result, kernel, boot string) (qualif
 		return qualification.Record{}, err
 	}
 	for _, result := range results {
-		best := cmp.Or(result.Load.Best(), result.Load.Low())
-		r.RepetitionMaximums = append(r.RepetitionMaximums, bounded(best.Rate.FromIntended.MaximumNanoseconds))
+		r.RepetitionMaximums = append(r.RepetitionMaximums, bounded(result.Load.Shown().Rate.FromIntended.MaximumNanoseconds))
 		r.Network.Medians = append(r.Network.Medians, bounded(result.Load.Low().Rate.FromIntended.MedianNanoseconds))
 		record.BestPasses = append(record.BestPasses, int32(result.Load.BestPass))
 	}
@@ -40,7 +39,7 @@ func LoadRecord(cpu int, results []*latency.Result, kernel, boot string) (qualif
 	// What is judged is what the measurement says of its own trials.
 	r.MaximumNanoseconds, r.Percentiles = qualification.Worst(qualification.Judged(r.Network.Measurement("")))
 	r.TimeLine = timeLine(worst.TimeLine())
-	return withHistogram(r, []string{cmp.Or(worst.Load.Best(), worst.Load.Low()).Rate.FromIntended.HDR})
+	return withHistogram(r, []string{worst.Load.Shown().Rate.FromIntended.HDR})
 }
 
 // compareLoads has the lower rate first, and of equal ones the one that was not confirmed.

@@ -156,19 +156,26 @@ func timeLine(line *latency.TimeLine) *v1alpha1.LatencyTimeLine {
 	return of
 }
 
-// withHistogram is a record with the merged histograms, as far as it has room for them. They are worth more than its time line.
+// withHistogram is a record with the merged histograms, as far as it has room for them. They are worth more than its time line, which goes where that makes room.
 func withHistogram(r qualification.Record, all []string) (qualification.Record, error) {
-	for {
-		room, err := qualification.HistogramRoom(r)
-		if err != nil {
-			return qualification.Record{}, fmt.Errorf("looking for room in the record: %w", err)
-		}
-		r.Histogram, err = histogram(all, room)
-		if err != nil || r.Histogram != "" || r.TimeLine == nil {
-			return r, err
-		}
-		r.TimeLine = nil
+	whole, err := addHistogram(r, all)
+	if err != nil || whole.Histogram != "" || r.TimeLine == nil {
+		return whole, err
 	}
+	r.TimeLine = nil
+	if without, err := addHistogram(r, all); err != nil || without.Histogram != "" {
+		return without, err
+	}
+	return whole, nil
+}
+
+func addHistogram(r qualification.Record, all []string) (qualification.Record, error) {
+	room, err := qualification.HistogramRoom(r)
+	if err != nil {
+		return qualification.Record{}, fmt.Errorf("looking for room in the record: %w", err)
+	}
+	r.Histogram, err = histogram(all, room)
+	return r, err
 }
 
 // histogram merges histograms, with as many digits as there is room for; "" when there is none.

@@ -39,17 +39,31 @@ func pingPong(t *testing.T, path latency.PathState, count int, least int64) *lat
 	return result
 }
 
-// TestTimeLineIsInTheRecord: of all CPUs at once, of repetitions one after the other; and where there is room for one alone, the histogram is.
-func TestTimeLineIsInTheRecord(t *testing.T) {
-	line := func(slice int, longest int64) *latency.TimeLine {
-		line := &latency.TimeLine{ElapsedNanoseconds: 6e9, LongestNanoseconds: make([]int64, latency.TimeSlices)}
-		line.LongestNanoseconds[slice] = longest
-		return line
+// lineOf is a time line with one length.
+func lineOf(slice int, longest int64) *latency.TimeLine {
+	line := &latency.TimeLine{ElapsedNanoseconds: 6e9, LongestNanoseconds: make([]int64, latency.TimeSlices)}
+	line.LongestNanoseconds[slice] = longest
+	return line
+}
+
+// linedRecord is that of a measurement whose sizes have time lines, and the text of a histogram of it.
+func linedRecord(t *testing.T) (record qualification.Record, histogram string) {
+	t.Helper()
+	results := []*latency.Result{pingPong(t, latency.PathKernel, 1000, 5000)}
+	results[0].Sizes[0].TimeLine, results[0].Sizes[1].TimeLine = lineOf(0, 800), lineOf(59, 950)
+	record, err := TrafficRecord(v1alpha1.LatencyTestPingPong, 3, results, "6.12", "b1")
+	if err != nil {
+		t.Fatal(err)
 	}
+	return record, results[0].Sizes[0].Distribution.HDR
+}
+
+// TestTimeLineIsInTheRecord: of all CPUs at once, of repetitions and sizes one after the other.
+func TestTimeLineIsInTheRecord(t *testing.T) {
 	repetitions := []*jitter.Result{
 		{CPUs: []jitter.CPUResult{measured(t, 4, 1, 900), measured(t, 5, 1, 700)}}, {CPUs: []jitter.CPUResult{measured(t, 4, 1, 500), measured(t, 5, 1, 400)}},
 	}
-	repetitions[0].CPUs[0].TimeLine, repetitions[0].CPUs[1].TimeLine, repetitions[1].CPUs[1].TimeLine = line(58, 900), line(0, 700), line(0, 400)
+	repetitions[0].CPUs[0].TimeLine, repetitions[0].CPUs[1].TimeLine, repetitions[1].CPUs[1].TimeLine = lineOf(58, 900), lineOf(0, 700), lineOf(0, 400)
 	record, err := RecordOf(repetitions, "6.12", "b1")
 	if err != nil {
 		t.Fatal(err)
@@ -61,26 +75,32 @@ func TestTimeLineIsInTheRecord(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 
-	results := []*latency.Result{pingPong(t, latency.PathKernel, 1000, 5000)}
-	results[0].Sizes[0].TimeLine, results[0].Sizes[1].TimeLine = line(0, 800), line(59, 950)
-	if record, err = TrafficRecord(v1alpha1.LatencyTestPingPong, 3, results, "6.12", "b1"); err != nil {
-		t.Fatal(err)
-	}
+	record, _ = linedRecord(t)
 	accepted(t, record)
 	want.LongestNanoseconds = append(append([]int64{800}, make([]int64, latency.TimeSlices-2)...), 950)
 	if diff := cmp.Diff(want, record.TimeLine); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
 
+// TestTimeLineGivesWay: where a record has room for one alone it has the histogram, and a time line that makes no room for one stays.
+func TestTimeLineGivesWay(t *testing.T) {
+	record, histogram := linedRecord(t)
 	record.Histogram = ""
 	text, err := qualification.Encode(record)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const less = 60
-	record.BootID += strings.Repeat("b", qualification.MaxRecordLength-len(text)-less)
-	if record, err = withHistogram(record, []string{results[0].Sizes[0].Distribution.HDR}); err != nil || record.TimeLine != nil || record.Histogram == "" {
-		t.Errorf("without room for both the record has the time line %v and the histogram %q: %v", record.TimeLine, record.Histogram, err)
+	one := record
+	one.BootID += strings.Repeat("b", qualification.MaxRecordLength-len(text)-less)
+	if one, err = withHistogram(one, []string{histogram}); err != nil || one.TimeLine != nil || one.Histogram == "" {
+		t.Errorf("without room for both the record has the time line %v and the histogram %q: %v", one.TimeLine, one.Histogram, err)
+	}
+	none := record
+	none.BootID += strings.Repeat("b", qualification.MaxRecordLength)
+	if none, err = withHistogram(none, []string{histogram}); err != nil || none.TimeLine == nil || none.Histogram != "" {
+		t.Errorf("without room for a histogram the record has the time line %v and the histogram %q: %v", none.TimeLine, none.Histogram, err)
 	}
 }
 
