@@ -8,6 +8,7 @@ package enact
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -16,6 +17,8 @@ import (
 	"testing"
 	"text/tabwriter"
 	"time"
+
+	"golang.org/x/crypto/ssh"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
@@ -60,6 +63,16 @@ func (h *host) run(command string) string {
 		h.t.Fatal(err)
 	}
 	return strings.TrimSpace(out)
+}
+
+// runUntilReboot runs a command that restarts the machine: the session may end with it before the status of the command has come.
+func (h *host) runUntilReboot(command string) string {
+	h.t.Helper()
+	result, err := h.machine.Execute(h.ctx(), command)
+	if _, isCut := errors.AsType[*ssh.ExitMissingError](err); !isCut && (err != nil || result.ExitCode != 0) {
+		h.t.Fatalf("%s: %+v, %v", command, result, err)
+	}
+	return strings.TrimSpace(result.Stdout)
 }
 
 // start boots a small machine and puts the guard on it.
@@ -187,12 +200,10 @@ func (h *host) apply(file string) guard.Status {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	out := h.run(guardProgram + " apply --yes " + file)
+	out := h.runUntilReboot(guardProgram + " apply --yes " + file)
 	h.t.Log(out)
 	if strings.Contains(out, "reboots") {
-		if err := h.machine.WaitReboot(h.ctx(), before); err != nil {
-			h.t.Fatal(err)
-		}
+		h.rebooted(before)
 	}
 	return h.settled()
 }

@@ -71,10 +71,8 @@ func TestTrialsThatFail(t *testing.T) {
 		operation.AddKernelArguments("nohz_full=1", "panic=5"),
 	})
 	boot, _ := h.machine.BootID(h.ctx())
-	h.run(guardProgram + " apply --yes --deadline 1m " + unverified)
-	if err := h.machine.WaitReboot(h.ctx(), boot); err != nil {
-		t.Fatal(err)
-	}
+	h.runUntilReboot(guardProgram + " apply --yes --deadline 1m " + unverified)
+	h.rebooted(boot)
 	h.takenBack("a host that is not verified before its deadline", before, line, "vm/swappiness", h.settled())
 }
 
@@ -122,10 +120,8 @@ func TestKilled(t *testing.T) {
 	wanted := operation.Hash(tuned("10"))
 	file := h.write("first", tuned("10"))
 	boot, _ := h.machine.BootID(h.ctx())
-	h.run(guardProgram + " apply --yes " + file)
-	if err := h.machine.WaitReboot(h.ctx(), boot); err != nil {
-		t.Fatal(err)
-	}
+	h.runUntilReboot(guardProgram + " apply --yes " + file)
+	h.rebooted(boot)
 	// The trial's unit is killed as soon as it runs.
 	killed := h.run(`for i in $(seq 600); do p=$(systemctl show -P MainPID lowlatency-guard-trial.service); if [ "$p" != 0 ]; then kill -9 $p && echo "killed $p" && break; fi; sleep 0.2; done`)
 	if killed == "" {

@@ -46,7 +46,7 @@ func TestHost(t *testing.T) {
 	h.asBefore("nobody answers the question", before, line)
 
 	boot, _ := h.machine.BootID(h.ctx())
-	t.Log(h.run(plugin + " host apply --yes --deadline 6m -f " + profile))
+	t.Log(h.runUntilReboot(plugin + " host apply --yes --deadline 6m -f " + profile))
 	h.rebooted(boot)
 	status := h.settled()
 	if status.InForce == "" {
@@ -61,7 +61,7 @@ func TestHost(t *testing.T) {
 	}
 	h.expect("the same profile again", h.settled(), status.InForce, "no reboot")
 
-	t.Log(h.run(plugin + " host revert --yes"))
+	t.Log(h.runUntilReboot(plugin + " host revert --yes"))
 	h.rebooted(boot)
 	h.settled()
 	h.asBefore("host revert", before, line)
