@@ -22,6 +22,8 @@ import (
 const (
 	// farNIC is a NIC like socketsNIC on the other NUMA node.
 	farNIC = "0000:22:00.0"
+	// nearAddress and farAddress are those of frames on the two NICs.
+	nearAddress, farAddress = "10.9.1.2/24", "10.9.1.1/24"
 	// floodWait is how long the flood has until interrupts are seen to come to the measured CPU.
 	floodWait = time.Minute
 )
@@ -75,7 +77,7 @@ func (s *scene) interrupted(t *testing.T) string {
 	}
 	atRest()
 	must(t, s.api.Patch(t.Context(), test, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"run":2}}`))))
-	expect(t, s.outcome(t, test, 2), v1alpha1.LatencyPassed)
+	s.passed(t, test, s.outcome(t, test, 2))
 	return fmt.Sprintf("CPU %s loses %d parts per million; with it Failed: %s; moved away, Passed", own, quiet.Measured.StolenPartsPerMillion, loud.Message)
 }
 
@@ -147,7 +149,7 @@ func (s *scene) load(t *testing.T) string {
 	test.Spec.Budget = &v1alpha1.LatencyBudget{MinimumMessagesPerSecond: 10, Path: v1alpha1.LatencyPathKernel}
 	s.create(t, test)
 	result, tries := s.whenQuiet(t, test)
-	expect(t, result, v1alpha1.LatencyPassed)
+	s.passed(t, test, result)
 	load := result.Measured.Network.Load
 	if load == nil || load.BestPassPerSecond < 10 {
 		t.Fatalf("the search found %+v", load)
@@ -170,29 +172,12 @@ func (s *scene) frames(t *testing.T) string {
 	test := onSameNode("frames", v1alpha1.LatencyTestPingPong)
 	test.Spec.DurationSeconds = 20
 	test.Spec.PingPong = &v1alpha1.PingPongTest{Sizes: []int32{64, 1024}}
-	test.Spec.Traffic.Client = &v1alpha1.TestEnd{BypassNICPool: "far-sockets", Address: "10.9.1.1/24"}
-	test.Spec.Traffic.Server.TestEnd = v1alpha1.TestEnd{BypassNICPool: "sockets", Address: "10.9.1.2/24"}
+	test.Spec.Traffic.Client = &v1alpha1.TestEnd{BypassNICPool: "far-sockets", Address: farAddress}
+	test.Spec.Traffic.Server.TestEnd = v1alpha1.TestEnd{BypassNICPool: "sockets", Address: nearAddress}
 	test.Spec.Budget = &v1alpha1.LatencyBudget{MaximumNanoseconds: longest.Nanoseconds(), Path: v1alpha1.LatencyPathAccelerated}
 	s.create(t, test)
 	result, tries := s.whenQuiet(t, test)
-	expect(t, result, v1alpha1.LatencyPassed)
+	s.passed(t, test, result)
 	network := result.Measured.Network
 	return fmt.Sprintf("Passed: %s; %s; %d messages of 64 bytes; Inconclusive before, the machine was busy: %d times", network.Path, network.PathMessage, network.Sizes[0].Samples, tries)
-}
-
-// besideHost compares a pod with the network of its node. No budget of ratios can hold or fail for sure where the host takes processors away, so
-// that both sides have been measured over the same way, and the ratio with its interval is there, is what is looked at.
-func (s *scene) besideHost(t *testing.T) string {
-	test := onSameNode("beside-host", v1alpha1.LatencyTestContainerVersusHost)
-	test.Spec.DurationSeconds, test.Spec.Repetitions = 8, 5
-	test.Spec.PingPong = &v1alpha1.PingPongTest{Sizes: []int32{64}}
-	test.Spec.Budget = &v1alpha1.LatencyBudget{Path: v1alpha1.LatencyPathKernel, Ratios: []v1alpha1.LatencyRatioBound{{Percentile: v1alpha1.P50, MaximumPartsPerThousand: 5000}}}
-	s.create(t, test)
-	result, tries := s.whenQuiet(t, test)
-	expect(t, result, v1alpha1.LatencyPassed)
-	comparison := result.Measured.Network.Comparison
-	if comparison == nil || len(comparison.Sides) != 2 {
-		t.Fatalf("compared: %+v", comparison)
-	}
-	return fmt.Sprintf("%s; Inconclusive before, the machine was busy: %d times", result.Message, tries)
 }

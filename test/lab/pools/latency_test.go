@@ -17,7 +17,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,8 +51,11 @@ func (s *scene) measurements(t *testing.T) {
 	s.step(t, "LatencyTest: the highest stable load", s.load)
 	s.step(t, "LatencyTest: messages as frames of AF_XDP between two NICs", s.frames)
 	s.step(t, "LatencyTest: a pod beside its host", s.besideHost)
+	s.step(t, "LatencyTest: frames of AF_XDP beside the kernel's sockets", s.besideKernel)
+	s.step(t, "LatencyTest: deleted while it measures, it leaves nothing", s.deleted)
 	s.step(t, "LatencyTest: the node's gate closes for a failure, and opens for a pass", s.closes)
-	s.step(t, "LatencyTest: another command line makes the pass stale; measured again, the gate opens", s.stale)
+	s.step(t, "LatencyTest: another command line makes the pass stale; measured again, the gate opens", s.otherCommandLine)
+	s.step(t, "LatencyTest: another kernel makes the pass stale; measured again, the gate opens", s.otherKernel)
 }
 
 // latencyTest is a test of the node, without its kind.
@@ -107,20 +112,26 @@ func (s *scene) report(t *testing.T, test string) (string, int) {
 	return string(out), command.ProcessState.ExitCode()
 }
 
+// passed expects that a node passed, and that the report of the command line says so.
+func (s *scene) passed(t *testing.T, test *v1alpha1.LatencyTest, result v1alpha1.LatencyTestResult) {
+	t.Helper()
+	expect(t, result, v1alpha1.LatencyPassed)
+	if text, code := s.report(t, test.Name); code != 0 || !strings.Contains(text, string(v1alpha1.LatencyPassed)) {
+		t.Errorf("the report ends with %d:\n%s", code, text)
+	}
+}
+
 func (s *scene) jitter(t *testing.T) string {
 	test := latencyTest("quiet")
 	test.Spec.Kind, test.Spec.DurationSeconds, test.Spec.Repetitions = v1alpha1.LatencyTestJitter, 10, 2
 	test.Spec.Budget = &v1alpha1.LatencyBudget{MaximumNanoseconds: longest.Nanoseconds()}
 	s.create(t, test)
 	result := s.outcome(t, test, 0)
-	expect(t, result, v1alpha1.LatencyPassed)
+	s.passed(t, test, result)
 	measured := result.Measured
 	s.isolated(t, measured.CPUs)
 	if kernel := s.run(t, "uname -r"); measured.Fingerprint.Kernel != kernel || len(measured.RepetitionMaximumsNanoseconds) != 2 {
 		t.Errorf("%d repetitions with kernel %s, want 2 with %s", len(measured.RepetitionMaximumsNanoseconds), measured.Fingerprint.Kernel, kernel)
-	}
-	if text, code := s.report(t, test.Name); code != 0 || !strings.Contains(text, string(v1alpha1.LatencyPassed)) {
-		t.Errorf("the report ends with %d:\n%s", code, text)
 	}
 	return fmt.Sprintf("Passed: CPU %s, %d interruptions, longest %s", measured.CPUs, measured.Interruptions, time.Duration(measured.MaximumNanoseconds))
 }
@@ -179,7 +190,7 @@ func (s *scene) messages(t *testing.T) string {
 	places := s.watchPlaces(t)
 	s.create(t, test)
 	result, tries := s.whenQuiet(t, test)
-	expect(t, result, v1alpha1.LatencyPassed)
+	s.passed(t, test, result)
 	client, seen := s.isolated(t, result.Measured.CPUs), places(t)
 	network := result.Measured.Network
 	if network == nil || network.Path != v1alpha1.LatencyPathKernel || len(network.Sizes) != 2 {
@@ -198,7 +209,7 @@ func (s *scene) rates(t *testing.T) string {
 	test.Spec.Budget = &v1alpha1.LatencyBudget{MaximumNanoseconds: longest.Nanoseconds(), Path: v1alpha1.LatencyPathKernel}
 	s.create(t, test)
 	result, tries := s.whenQuiet(t, test)
-	expect(t, result, v1alpha1.LatencyPassed)
+	s.passed(t, test, result)
 	network := result.Measured.Network
 	if network == nil || len(network.Rates) != 2 {
 		t.Fatalf("over the network: %+v", network)
@@ -261,19 +272,68 @@ func (s *scene) closes(t *testing.T) string {
 	return closed + "; then " + s.gate(t, corev1.ConditionTrue, "")
 }
 
-// stale boots the node with a word more on its command line, which the kernel does not know.
-func (s *scene) stale(t *testing.T) string {
+// otherCommandLine boots the node with a word more on its command line, which the kernel does not know.
+func (s *scene) otherCommandLine(t *testing.T) string {
+	before, after, seen := s.stale(t, lab.Boot{Kernel: kernel, Arguments: append(slices.Clone(s.arguments), "lab.changed=1")})
+	if after.CommandLineHash == before.CommandLineHash || after.Kernel != before.Kernel {
+		t.Errorf("the gate opened for a measurement of %+v, and before the reboot the node was %+v", after, before)
+	}
+	return seen
+}
+
+// otherKernel boots the node with an older kernel with PREEMPT_RT, which lets nobody map sockets of AF_XDP that others made: their pools go first.
+func (s *scene) otherKernel(t *testing.T) string {
+	must(t, s.api.Delete(t.Context(), &v1alpha1.BypassNICPool{ObjectMeta: metav1.ObjectMeta{Name: "sockets"}}))
+	must(t, s.api.Delete(t.Context(), &v1alpha1.BypassNICPool{ObjectMeta: metav1.ObjectMeta{Name: "far-sockets"}}))
+	before, after, seen := s.stale(t, lab.Boot{Kernel: lab.RealTime, Arguments: s.arguments})
+	if release := s.run(t, "uname -r"); after.Kernel == before.Kernel || after.Kernel != release {
+		t.Errorf("the gate opened for a measurement of kernel %s, and the node runs %s, before the reboot %s", after.Kernel, release, before.Kernel)
+	}
+	return seen
+}
+
+// stale boots the node otherwise, and waits until its gate has closed and opened. It returns the fingerprints before and after.
+func (s *scene) stale(t *testing.T, boot lab.Boot) (before, after v1alpha1.LatencyFingerprint, seen string) {
+	t.Helper()
 	test := latencyTest("quiet")
 	must(t, s.api.Get(t.Context(), client.ObjectKeyFromObject(test), test))
-	before := test.Status.Results[0].Measured.Fingerprint
-	must(t, s.machine.Reboot(s.ctx, lab.Boot{Kernel: kernel, Arguments: append(slices.Clone(s.arguments), "lab.changed=1")}))
+	before = test.Status.Results[0].Measured.Fingerprint
+	must(t, s.machine.Reboot(s.ctx, boot))
 	closed := s.gate(t, corev1.ConditionUnknown, v1alpha1.ReasonQualificationStale)
 	open := s.gate(t, corev1.ConditionTrue, "")
 	must(t, s.api.Get(t.Context(), client.ObjectKeyFromObject(test), test))
-	if after := test.Status.Results[0].Measured.Fingerprint; after.CommandLineHash == before.CommandLineHash || after.Kernel != before.Kernel {
-		t.Errorf("the gate opened for a measurement of %+v, and before the reboot the node was %+v", after, before)
+	return before, test.Status.Results[0].Measured.Fingerprint, closed + "; then " + open
+}
+
+// deleted deletes a test while both of its pods run, and looks for what is left of it: in the cluster, and of its programs on the node.
+func (s *scene) deleted(t *testing.T) string {
+	test := onSameNode("deleted", v1alpha1.LatencyTestPingPong)
+	test.Spec.DurationSeconds = 600
+	s.create(t, test)
+	pods, jobs := &corev1.PodList{}, &batchv1.JobList{}
+	ofTest := client.MatchingLabels{v1alpha1.LabelLatencyTest: test.Name}
+	s.wait(t, "both pods of the test to run", func(ctx context.Context) (bool, string) {
+		err := s.api.List(ctx, pods, client.InNamespace(agentNamespace), ofTest)
+		running := 0
+		for i := range pods.Items {
+			if pods.Items[i].Status.Phase == corev1.PodRunning {
+				running++
+			}
+		}
+		return running == 2, fmt.Sprintf("%d pods, %d run: %v", len(pods.Items), running, err)
+	})
+	must(t, s.api.Delete(t.Context(), test))
+	s.wait(t, "nothing to be left of the test", func(ctx context.Context) (bool, string) {
+		podsErr := s.api.List(ctx, pods, client.InNamespace(agentNamespace), ofTest)
+		jobsErr := s.api.List(ctx, jobs, client.InNamespace(agentNamespace), ofTest)
+		err := s.api.Get(ctx, client.ObjectKeyFromObject(test), test)
+		return apierrors.IsNotFound(err) && podsErr == nil && jobsErr == nil && len(pods.Items)+len(jobs.Items) == 0,
+			fmt.Sprintf("%d pods, %d Jobs; the test: %v", len(pods.Items), len(jobs.Items), err)
+	})
+	if left := s.run(t, "pgrep -fa '[l]atencytest' || true"); left != "" {
+		t.Errorf("on the node this still runs:\n%s", left)
 	}
-	return closed + "; then " + open
+	return "neither the test nor its 2 Jobs and 2 pods are there, and none of their programs runs on the node"
 }
 
 // trafficImage is the image of lowlatency-traffic that the manager of the deployment is told.
