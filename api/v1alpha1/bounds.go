@@ -378,6 +378,10 @@ const (
 	// MaxRepeatHours bounds spec.repeatAfterHours, MaxExpiryHours spec.expireAfterHours.
 	MaxRepeatHours = 8760
 	MaxExpiryHours = 87600
+	// MaxScheduleLength bounds spec.repeatAt.schedule, MaxTimeZoneLength spec.repeatAt.timeZone, MaxStartMinutes spec.repeatAt.startWithinMinutes.
+	MaxScheduleLength = 100
+	MaxTimeZoneLength = 64
+	MaxStartMinutes   = 10080
 	// MaxMeasuredCPUs bounds spec.jitter.cpus.
 	MaxMeasuredCPUs = 512
 	// MaxThresholdNanoseconds bounds spec.jitter.thresholdNanoseconds.

@@ -25,7 +25,7 @@ type bound struct {
 
 // bounds holds each constant of bounds.go against its places.
 func bounds() []bound {
-	return slices.Concat(sharedBounds(), objectBounds(), selectorBounds(), profileBounds(), nodeBounds(), poolBounds(), testBounds())
+	return slices.Concat(sharedBounds(), objectBounds(), selectorBounds(), profileBounds(), nodeBounds(), poolBounds(), testBounds(), repetitionBounds())
 }
 
 func objectBounds() []bound {
@@ -256,6 +256,17 @@ func poolBounds() []bound {
 	}
 }
 
+// repetitionBounds are those of what measures nodes once more.
+func repetitionBounds() []bound {
+	return []bound{
+		{v1alpha1.MaxRepeatHours, "maximum", "lt: spec.repeatAfterHours"},
+		{v1alpha1.MaxExpiryHours, "maximum", "lt: spec.expireAfterHours"},
+		{v1alpha1.MaxScheduleLength, "maxLength", "lt: spec.repeatAt.schedule"},
+		{v1alpha1.MaxTimeZoneLength, "maxLength", "lt: spec.repeatAt.timeZone"},
+		{v1alpha1.MaxStartMinutes, "maximum", "lt: spec.repeatAt.startWithinMinutes"},
+	}
+}
+
 func testBounds() []bound {
 	measured := func(field string) string {
 		return "lt: status.results[].measured." + field + " status.results[].previous." + field
@@ -278,8 +289,6 @@ func testBounds() []bound {
 		{v1alpha1.MaxTestRepetitions, "maxItems", measured("repetitionMaximumsNanoseconds") + " " + measured("network.repetitionMediansNanoseconds") + " " +
 			measured("network.load.repetitionBestPassesPerSecond") + " " + side("repetitionMediansNanoseconds")},
 		{v1alpha1.MaxTestRuns, "maximum", "lt: spec.run status.results[].attempts " + measured("run")},
-		{v1alpha1.MaxRepeatHours, "maximum", "lt: spec.repeatAfterHours"},
-		{v1alpha1.MaxExpiryHours, "maximum", "lt: spec.expireAfterHours"},
 		{v1alpha1.MaxMeasuredCPUs, "maximum", "lt: spec.jitter.cpus"},
 		{v1alpha1.MaxThresholdNanoseconds, "maximum", "lt: spec.jitter.thresholdNanoseconds"},
 		{v1alpha1.MaxLatencyNanoseconds, "maximum", "lt: spec.budget.maximumNanoseconds spec.budget.percentiles[].nanoseconds spec.loadSearch.percentiles[].nanoseconds " + measured("percentiles[].nanoseconds") + " " +

@@ -132,6 +132,9 @@ const (
 	ReasonTestsRunning = "TestsRunning"
 	// ReasonTooManyNodes means that a LatencyTest selects more nodes than one can have.
 	ReasonTooManyNodes = "TooManyNodes"
+	// ReasonScheduleInvalid means that spec.repeatAt of a LatencyTest cannot be read or names a time that never comes, or that its time zone does
+	// not exist. Nodes are measured, but for repetitions.
+	ReasonScheduleInvalid = "ScheduleInvalid"
 	// ReasonImageUnknown means that the operator does not know the image of its own program.
 	ReasonImageUnknown = "ImageUnknown"
 	// ReasonNamespaceNotPermitted means that a LatencyTest would have a pod in the network namespace of its nodes, and is in a namespace that is

@@ -106,6 +106,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.kind != 'PingPong' || !has(self.budget) || !has(self.budget.percentiles) || self.budget.percentiles.all(p, (has(self.pingPong) && has(self.pingPong.messagesPerSize) ? self.pingPong.messagesPerSize : 1000000) >= {'P50': 200, 'P90': 1000, 'P99': 10000, 'P999': 100000, 'P9999': 1000000, 'P99999': 10000000}[p.percentile])",message="the messages of a size, spec.pingPong.messagesPerSize, must carry spec.budget.percentiles: P99 takes 10000, P999 100000, P9999 1000000 and P99999 10000000; raise it (1000000 when omitted), and spec.durationSeconds."
 // +kubebuilder:validation:XValidation:rule="!(self.kind in ['ContainerVersusHost', 'StackComparison']) || !has(self.budget) || !has(self.budget.ratios) || self.budget.ratios.all(p, (has(self.pingPong) && has(self.pingPong.messagesPerSize) ? self.pingPong.messagesPerSize : 1000000) >= {'P50': 200, 'P90': 1000, 'P99': 10000, 'P999': 100000, 'P9999': 1000000, 'P99999': 10000000}[p.percentile])",message="the messages of a size, spec.pingPong.messagesPerSize, must carry spec.budget.ratios: P99 takes 10000, P999 100000, P9999 1000000 and P99999 10000000; raise it (1000000 when omitted), and spec.durationSeconds."
 // +kubebuilder:validation:XValidation:rule="self.kind != 'RateSweep' || !has(self.budget) || !has(self.budget.percentiles) || self.budget.percentiles.all(p, p.percentile != 'P99999')",message="spec.budget.percentiles of kind RateSweep go up to P9999: P99999 takes the times of ten million messages, and spec.rateSweep.answersPerRate is 1000000 at most."
+// +kubebuilder:validation:XValidation:rule="!has(self.repeatAt) || !has(self.repeatAfterHours)",message="spec has repeatAt or repeatAfterHours, not both: nodes are measured once more at times of day, or so many hours after the last time."
 type LatencyTestSpec struct {
 	// nodes are those that are measured, at most 128, 64 with kind RateSweep or LoadSearch, and 32 with kind ContainerVersusHost or
 	// StackComparison. They are fewer where there are many sizes: 57 with 19 sizes of kind PingPong, 14 with 19 sizes of two sides, 28 with 3 sizes of 5
@@ -181,12 +182,17 @@ type LatencyTestSpec struct {
 	// +optional
 	Run int32 `json:"run,omitempty"`
 
-	// repeatAfterHours measures a node once more so many hours after its last measurement, 1 to 8760. When omitted, a
-	// node is measured again only when its fingerprint has changed, or spec.run was raised.
+	// repeatAfterHours measures a node once more so many hours after its last measurement, 1 to 8760. When omitted, no
+	// number of hours makes a node be measured once more.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=8760
 	// +optional
 	RepeatAfterHours int32 `json:"repeatAfterHours,omitempty"`
+
+	// repeatAt measures every node once more at times that suit, such as on Saturdays or while the exchange is closed. A node without a fresh result is
+	// measured at once, whatever the time. When omitted, no time of day counts.
+	// +optional
+	RepeatAt *TestSchedule `json:"repeatAt,omitempty"`
 
 	// expireAfterHours is for how many hours a measurement counts, 1 to 87600; after that the node is measured again. When
 	// omitted, a measurement counts until the fingerprint of the node changes.
@@ -201,6 +207,31 @@ type LatencyTestSpec struct {
 	// +kubebuilder:validation:Maximum=128
 	// +optional
 	MaximumParallelNodes int32 `json:"maximumParallelNodes,omitempty"`
+}
+
+// TestSchedule says when nodes are measured once more.
+type TestSchedule struct {
+	// schedule is when, in the five fields of cron, with one space between two: minute, hour, day of the month, month and day of the week, as a CronJob
+	// of Kubernetes has them. "30 2 * * 6" is half past two on Saturdays.
+	// +kubebuilder:validation:MinLength=9
+	// +kubebuilder:validation:MaxLength=100
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z*/,?-]+( [0-9A-Za-z*/,?-]+){4}$')",message="spec.repeatAt.schedule has the five fields of cron with one space between two, minute, hour, day of the month, month and day of the week, such as 30 2 * * 6."
+	// +required
+	Schedule string `json:"schedule"`
+
+	// timeZone is the zone in which the schedule is read, by its name in the database of time zones, such as Europe/London. When omitted, it is UTC.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$') && self != 'Local'",message="spec.repeatAt.timeZone is the name of a time zone, such as Europe/London or UTC."
+	// +optional
+	TimeZone string `json:"timeZone,omitempty"`
+
+	// startWithinMinutes is for how long after a time of the schedule measurements may begin, 1 to 10080. Nodes that have not begun by then, since others
+	// are measured first, or the operator was away, wait for the next time. When omitted, they begin as soon as they can.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10080
+	// +optional
+	StartWithinMinutes int32 `json:"startWithinMinutes,omitempty"`
 }
 
 // LatencyTestNodes says which nodes are measured, in one of four ways.

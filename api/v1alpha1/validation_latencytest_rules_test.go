@@ -61,7 +61,34 @@ func latencyTestRules() []latencyTestRule {
 	for i := range inNodes {
 		inNodes[i].field = strings.Replace(inNodes[i].field, "spec.nodeSelector", "spec.nodes.nodeSelector", 1)
 	}
-	return slices.Concat(names, trafficRules(), loadRules(), comparisonRules(), stackRules(), groupRules(), inNodes)
+	return slices.Concat(names, trafficRules(), scheduleRules(), loadRules(), comparisonRules(), stackRules(), groupRules(), inNodes)
+}
+
+// repeatsAt gives a test a schedule.
+func repeatsAt(at v1alpha1.TestSchedule) func(*latencyTest) {
+	return func(t *latencyTest) { t.Spec.RepeatAt = &at }
+}
+
+// scheduleRules returns a case for each CEL rule about times of day.
+func scheduleRules() []latencyTestRule {
+	const schedule = "spec.repeatAt.schedule has the five fields of cron with one space between two, minute, hour, day of the month, month and day of the week, such as 30 2 * * 6."
+	saturdays := v1alpha1.TestSchedule{Schedule: "30 2 * * 6"}
+	return []latencyTestRule{
+		{
+			field:    "spec",
+			message:  "spec has repeatAt or repeatAfterHours, not both: nodes are measured once more at times of day, or so many hours after the last time.",
+			accepted: repeatsAt(saturdays), rejected: func(t *latencyTest) { t.Spec.RepeatAt, t.Spec.RepeatAfterHours = &saturdays, 24 },
+		},
+		{
+			field: "spec.repeatAt.schedule", message: schedule,
+			accepted: repeatsAt(v1alpha1.TestSchedule{Schedule: "*/5 9-17 1,15 jan-dec mon-fri"}), rejected: repeatsAt(v1alpha1.TestSchedule{Schedule: "TZ=Europe/London 0 2 * * *"}),
+		},
+		{
+			field: "spec.repeatAt.timeZone", message: "spec.repeatAt.timeZone is the name of a time zone, such as Europe/London or UTC.",
+			accepted: repeatsAt(v1alpha1.TestSchedule{Schedule: saturdays.Schedule, TimeZone: "America/Argentina/Buenos_Aires"}),
+			rejected: repeatsAt(v1alpha1.TestSchedule{Schedule: saturdays.Schedule, TimeZone: "Local"}),
+		},
+	}
 }
 
 // compares makes a test a comparison with a budget.

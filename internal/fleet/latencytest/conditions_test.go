@@ -119,6 +119,14 @@ func otherOutcomes() map[string]outcome {
 			s.Image = ""
 			s.step()
 		}, "False/False/True/True ImageUnknown"},
+		"the schedule cannot be read": {func(s *scene) {
+			s.Test.Spec.RepeatAt = &v1alpha1.TestSchedule{Schedule: "0 25 * * *"}
+			s.step()
+		}, "False/True/True/True ScheduleInvalid"},
+		"all nodes have passed, and the next time is known": {func(s *scene) {
+			s.Test.Spec.RepeatAt = &v1alpha1.TestSchedule{Schedule: "30 2 * * 6"}
+			s.measured(2)
+		}, "True/False/False/- TestsPassed"},
 		"the namespace is not made for pods in the network of a node": {func(s *scene) {
 			s.TrafficImage, s.HostNamespace = "registry.example/lowlatency-traffic:v1", "agents"
 			s.Test.Spec.Kind = v1alpha1.LatencyTestContainerVersusHost

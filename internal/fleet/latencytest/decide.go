@@ -23,12 +23,18 @@ type decider struct {
 	*World
 	Decision
 	selectedNodes []candidate
+	// schedule is nil where no time of day counts. It cannot be read where there is a scheduleProblem.
+	schedule        *schedule
+	scheduleProblem error
+	// next is when a node is measured once more by the schedule; zero where none is known.
+	next time.Time
 }
 
 // Decide decides.
 func Decide(w *World) *Decision {
 	d := &decider{World: w, selectedNodes: w.selected()}
-	if reason, _ := d.stalled(); reason == "" {
+	d.schedule, d.scheduleProblem = scheduleOf(&w.Test.Spec, w.Now)
+	if reason, _ := d.impossible(); reason == "" {
 		for i := range d.selectedNodes {
 			d.Status.Results = append(d.Status.Results, d.of(&d.selectedNodes[i]))
 		}
@@ -250,12 +256,31 @@ func (d *decider) isWanted(result *v1alpha1.LatencyTestResult) bool {
 	switch {
 	case result.Measured == nil || result.Freshness != v1alpha1.LatencyFresh || d.Test.Spec.Run != result.Measured.Run:
 		return true
+	case d.schedule != nil:
+		return d.isScheduled(result.Measured)
 	case d.Test.Spec.RepeatAfterHours == 0:
 		return false
 	}
 	left := result.Measured.CompletedTime.Add(time.Duration(d.Test.Spec.RepeatAfterHours) * time.Hour).Sub(d.Now)
 	d.again(left)
 	return left <= 0
+}
+
+// isScheduled reports whether a node is measured once more now by the schedule.
+func (d *decider) isScheduled(measured *v1alpha1.LatencyMeasurement) bool {
+	due := d.schedule.due(measured.CompletedTime.Time, d.Now)
+	if due.IsZero() {
+		return false
+	}
+	if !due.After(d.Now) {
+		d.again(due.Add(d.schedule.within).Sub(d.Now))
+		return true
+	}
+	d.again(due.Sub(d.Now))
+	if d.next.IsZero() || due.Before(d.next) {
+		d.next = due
+	}
+	return false
 }
 
 // startDue makes Jobs for nodes that are to be measured, as long as there is room.

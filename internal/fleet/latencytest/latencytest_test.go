@@ -5,6 +5,7 @@ package latencytest
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -471,6 +472,63 @@ func TestScheduleAndExpiry(t *testing.T) {
 	s.Now = s.Now.Add(time.Hour)
 	s.step()
 	s.expect("node-1", "Running Passed Expired WithinBudget")
+}
+
+// TestTimesOfDay: with a schedule, nodes are measured once more at its times, for as long as they may begin then.
+func TestTimesOfDay(t *testing.T) {
+	s := newScene(t, "node-1")
+	soon := s.Now.Add(90 * time.Minute).Truncate(time.Minute)
+	s.Test.Spec.RepeatAt = &v1alpha1.TestSchedule{Schedule: fmt.Sprintf("%d %d * * *", soon.UTC().Minute(), soon.UTC().Hour()), StartWithinMinutes: 30}
+	s.step()
+	s.ends("node-1", record(t, 1))
+	if d := s.step(); d.Again != soon.Sub(s.Now) {
+		t.Errorf("again after %s, and the time comes after %s", d.Again, soon.Sub(s.Now))
+	}
+	progressing := meta.FindStatusCondition(s.Test.Status.Conditions, v1alpha1.ConditionProgressing)
+	if want := soon.UTC().Format("15:04 UTC"); progressing == nil || !strings.HasSuffix(progressing.Message, want) {
+		t.Errorf("%+v does not tell the next time, %s", progressing, want)
+	}
+	s.expect("node-1", "Idle Passed Fresh WithinBudget")
+	s.Now = soon
+	s.Elsewhere.Nodes = map[string]string{"node-1": "tests/other"}
+	if d := s.step(); d.Again != 30*time.Minute {
+		t.Errorf("a node that waits is looked at after %s, and may begin for 30 minutes", d.Again)
+	}
+	s.expect("node-1", "Waiting Passed Fresh WithinBudget")
+	s.Elsewhere.Nodes = nil
+	s.step()
+	s.expect("node-1", "Running Passed Fresh WithinBudget")
+	s.ends("node-1", problem(t))
+	s.step()
+	s.Now = soon.Add(6 * time.Minute)
+	s.step()
+	s.expect("node-1", "Running Passed Fresh WithinBudget")
+	s.ends("node-1", problem(t))
+	s.step()
+	// The run without a result would begin once more after ten minutes, and nothing may begin any more after thirty.
+	s.Now = soon.Add(30 * time.Minute)
+	if d := s.step(); d.Again != 23*time.Hour+30*time.Minute {
+		t.Errorf("again after %s", d.Again)
+	}
+	s.expect("node-1", "Idle Passed Fresh WithinBudget")
+	s.Test.Spec.Run++
+	s.step()
+	s.expect("node-1", "Running Passed Fresh WithinBudget")
+}
+
+// TestSchedulesWithAMistake: a mistake in a schedule takes repetitions away, and nothing else: what is measured is followed to its end.
+func TestSchedulesWithAMistake(t *testing.T) {
+	s := newScene(t, "node-1")
+	s.step()
+	s.Test.Spec.RepeatAt, s.Test.Generation = &v1alpha1.TestSchedule{Schedule: "0 25 * * *"}, s.Test.Generation+1
+	s.step()
+	s.expectReady(metav1.ConditionFalse, v1alpha1.ReasonScheduleInvalid)
+	s.ends("node-1", record(t, 1))
+	s.step()
+	s.expect("node-1", "Idle Passed Fresh WithinBudget")
+	s.add("node-2")
+	s.step()
+	s.expect("node-2", "Running   ")
 }
 
 func TestNothingCanBeMeasured(t *testing.T) {

@@ -18,8 +18,17 @@ import (
 
 func compare(a, b string) int { return cmp.Compare(a, b) }
 
-// stalled says why nothing can be measured, whatever the nodes do; "" when something can.
+// stalled says what only another spec, or another manager, can mend; "" when there is nothing. With a schedule that cannot be read, nodes are measured
+// all the same, but for repetitions.
 func (d *decider) stalled() (reason, message string) {
+	if d.scheduleProblem != nil {
+		return v1alpha1.ReasonScheduleInvalid, d.scheduleProblem.Error()
+	}
+	return d.impossible()
+}
+
+// impossible says why nothing can be measured, whatever the nodes do; "" when something can.
+func (d *decider) impossible() (reason, message string) {
 	switch {
 	case d.Test.Spec.Kind != v1alpha1.LatencyTestJitter && d.TrafficImage == "":
 		return v1alpha1.ReasonImageUnknown, "the image lowlatency-traffic, which measures over the network, is not known: start the operator's " +
@@ -193,7 +202,11 @@ func (d *decider) progressing(counts v1alpha1.LatencyTestCounts) metav1.Conditio
 	if counts.Running+counts.Waiting > 0 {
 		return metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonTestsRunning, Message: under(counts)}
 	}
-	return metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonAsExpected, Message: "no node is to be measured now"}
+	message := "no node is to be measured now"
+	if !d.next.IsZero() {
+		message += "; the next measurement is due on " + d.next.Format("Monday, 2006-01-02 15:04 MST")
+	}
+	return metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonAsExpected, Message: message}
 }
 
 // degraded is True for what does not mend itself, as with the other kinds.
