@@ -272,20 +272,23 @@ func (s *scene) closes(t *testing.T) string {
 	return closed + "; then " + s.gate(t, corev1.ConditionTrue, "")
 }
 
-// otherCommandLine boots the node with a word more on its command line, which the kernel does not know.
+// changedWord is a word of the command line that the kernel does not know.
+const changedWord = "lab.changed=1"
+
+// otherCommandLine boots the node with a word more on its command line.
 func (s *scene) otherCommandLine(t *testing.T) string {
-	before, after, seen := s.stale(t, lab.Boot{Kernel: kernel, Arguments: append(slices.Clone(s.arguments), "lab.changed=1")})
+	before, after, seen := s.stale(t, lab.Boot{Kernel: kernel, Arguments: append(slices.Clone(s.arguments), changedWord)})
 	if after.CommandLineHash == before.CommandLineHash || after.Kernel != before.Kernel {
 		t.Errorf("the gate opened for a measurement of %+v, and before the reboot the node was %+v", after, before)
 	}
 	return seen
 }
 
-// otherKernel boots the node with an older kernel with PREEMPT_RT, which lets nobody map sockets of AF_XDP that others made: their pools go first.
+// otherKernel boots the node with the same command line and an older kernel with PREEMPT_RT, which lets nobody map sockets of AF_XDP that others made: their pools go first.
 func (s *scene) otherKernel(t *testing.T) string {
 	must(t, s.api.Delete(t.Context(), &v1alpha1.BypassNICPool{ObjectMeta: metav1.ObjectMeta{Name: "sockets"}}))
 	must(t, s.api.Delete(t.Context(), &v1alpha1.BypassNICPool{ObjectMeta: metav1.ObjectMeta{Name: "far-sockets"}}))
-	before, after, seen := s.stale(t, lab.Boot{Kernel: lab.RealTime, Arguments: s.arguments})
+	before, after, seen := s.stale(t, lab.Boot{Kernel: lab.RealTime, Arguments: append(slices.Clone(s.arguments), changedWord)})
 	if release := s.run(t, "uname -r"); after.Kernel == before.Kernel || after.Kernel != release {
 		t.Errorf("the gate opened for a measurement of kernel %s, and the node runs %s, before the reboot %s", after.Kernel, release, before.Kernel)
 	}
@@ -330,7 +333,7 @@ func (s *scene) deleted(t *testing.T) string {
 		return apierrors.IsNotFound(err) && podsErr == nil && jobsErr == nil && len(pods.Items)+len(jobs.Items) == 0,
 			fmt.Sprintf("%d pods, %d Jobs; the test: %v", len(pods.Items), len(jobs.Items), err)
 	})
-	if left := s.run(t, "pgrep -fa '[l]atencytest' || true"); left != "" {
+	if left := s.run(t, "pgrep -fa '[l]atencytest|[l]owlatency-traffic' || true"); left != "" {
 		t.Errorf("on the node this still runs:\n%s", left)
 	}
 	return "neither the test nor its 2 Jobs and 2 pods are there, and none of their programs runs on the node"
