@@ -70,7 +70,7 @@ func TestHazardsAreRefused(t *testing.T) {
 		"rd.systemd.unit=emergency.target", "systemd.unit=rescue.target", "emergency", "rescue", "single", "S", "1", "systemd.mask=kubelet.service",
 		"systemd.run=/bin/sh", "systemd.run_success_action=none", "systemd.hostname=a", "systemd.machine-id=a", "systemd.machine_id=a", "hostname=a",
 		"fips=1", "fips=0", "nomodule", "cgroup_disable=memory", "cgroup-disable=foo,cpuset", "numa=off", "numa=fake=4",
-		"numa=noacpi", "pci=off", "pci=nomsi,off",
+		"numa=noacpi", "pci=off", "pci=nomsi,off", "panic=0", "panic=3600", "panic", "sysctl.kernel.panic=0",
 		"LD_PRELOAD=/tmp/a.so", "SYSTEMD_UNIT_PATH=/tmp", "module_blacklist=overlay", "module-blacklist=irdma,nvme", "modprobe.blacklist=xfs",
 		"rd.driver.blacklist=nvme-core", "initrd=/a", "boot=UUID=1", "mount.usrflags=ro", "mount.usr=/dev/sda2", "systemd.volatile=yes",
 		"sysctl.kernel.modules_disabled=1", "sysctl/kernel/modprobe=/tmp/a", "sysctl.net.ipv4.ip_forward=0", "sysctl.net/ipv4/ip_forward=0x0",
@@ -157,7 +157,7 @@ func TestHazardsMayBeAccepted(t *testing.T) {
 func TestHarmlessSettingsPass(t *testing.T) {
 	settings := map[string]change{
 		"arguments": argument("audit=0", "mitigations=off", "selinux=1", "systemd.unified_cgroup_hierarchy=1", "console=ttyS0,115200n8", "module_blacklist=irdma",
-			"crashkernel=512M", "lockdown=none", "ipv6.disable=1", "vfio_pci.ids=8086:154c", "rd.neednet=1", "ip=dhcp", "efi=runtime", "acpi=on", "panic=1",
+			"crashkernel=512M", "lockdown=none", "ipv6.disable=1", "vfio_pci.ids=8086:154c", "rd.neednet=1", "ip=dhcp", "efi=runtime", "acpi=on", "panic=-1",
 			"quiet", "nokaslr", "cgroup_disable=pressure", "sysctl.net.ipv4.ip_forward=1", "psi=0", "numa_zonelist_order=n", "rd.luks.uuid=luks-1", "rd.lvm=1", "numa=nohmat", "pci=realloc", "pci=nomsi", "systemd.setenv=HTTP_PROXY=http://a"),
 		"units": stopped("fwupd-refresh.timer", "bluetooth.service", "firewalld.service", "chronyd.service", "sleep.target", "irqbalance-ui.service", "tuned.service",
 			"getty@tty1.service"),
