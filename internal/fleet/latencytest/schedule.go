@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	// The operator's image has no database of time zones.
+	// The operator's image has no database of time zones, and that of a host, where there is one, comes first.
 	_ "time/tzdata"
 
 	"github.com/robfig/cron/v3"

@@ -43,11 +43,6 @@ func (s *scene) besideKernel(t *testing.T) string {
 	s.create(t, test)
 	result, tries := s.whenQuiet(t, test)
 	s.compared(t, test, result)
-	for _, side := range result.Measured.Network.Comparison.Sides {
-		if side.Path != side.WantedPath {
-			t.Errorf("messages of side %s took path %s, want %s: %s", side.Side, side.Path, side.WantedPath, side.PathMessage)
-		}
-	}
 	return fmt.Sprintf("%s; Inconclusive before, the machine was busy: %d times", result.Message, tries)
 }
 

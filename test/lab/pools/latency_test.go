@@ -284,10 +284,17 @@ func (s *scene) otherCommandLine(t *testing.T) string {
 	return seen
 }
 
-// otherKernel boots the node with the same command line and an older kernel with PREEMPT_RT, which lets nobody map sockets of AF_XDP that others made: their pools go first.
+// otherKernel boots the node with the same command line and an older kernel with PREEMPT_RT, which lets nobody
+// map sockets of AF_XDP that others made: their pools go first.
 func (s *scene) otherKernel(t *testing.T) string {
-	must(t, s.api.Delete(t.Context(), &v1alpha1.BypassNICPool{ObjectMeta: metav1.ObjectMeta{Name: "sockets"}}))
-	must(t, s.api.Delete(t.Context(), &v1alpha1.BypassNICPool{ObjectMeta: metav1.ObjectMeta{Name: "far-sockets"}}))
+	for _, name := range []string{"sockets", "far-sockets"} {
+		pool := &v1alpha1.BypassNICPool{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		must(t, s.api.Delete(t.Context(), pool))
+		s.wait(t, "pool "+name+" to be gone", func(ctx context.Context) (bool, string) {
+			err := s.api.Get(ctx, client.ObjectKeyFromObject(pool), pool)
+			return apierrors.IsNotFound(err), fmt.Sprint(err)
+		})
+	}
 	before, after, seen := s.stale(t, lab.Boot{Kernel: lab.RealTime, Arguments: append(slices.Clone(s.arguments), changedWord)})
 	if release := s.run(t, "uname -r"); after.Kernel == before.Kernel || after.Kernel != release {
 		t.Errorf("the gate opened for a measurement of kernel %s, and the node runs %s, before the reboot %s", after.Kernel, release, before.Kernel)
