@@ -83,7 +83,7 @@ const (
 	ReasonNotWritten Reason = "NotWritten"
 	// ReasonInterrupted tells of a power cut, or the end of the guard, before the operations were complete.
 	ReasonInterrupted Reason = "Interrupted"
-	// ReasonNotStarted tells that the kernel did not come up with the arguments of the trial.
+	// ReasonNotStarted tells that the host has started again without the arguments of the trial.
 	ReasonNotStarted Reason = "NotStarted"
 	// ReasonNotVerified tells that the host was not found as planned before the deadline.
 	ReasonNotVerified Reason = "NotVerified"

@@ -16,7 +16,10 @@ const MarkerParameter = "lowlatency.boot"
 
 // panicArgument has the kernel reboot after a panic, so late that whoever looks at the console can read it. The kubelet sets the same number of
 // seconds itself, and with protectKernelDefaults does not start with any other (setupKernelTunables in pkg/kubelet/cm of Kubernetes).
-const panicArgument = "panic=10"
+const (
+	panicParameter = "panic="
+	panicArgument  = panicParameter + "10"
+)
 
 // markerBytes is how much of the digest is in the marker.
 const markerBytes = 6
@@ -43,7 +46,7 @@ func isMarker(argument string) bool { return strings.HasPrefix(argument, MarkerP
 
 func withWayBack(arguments []string) []string {
 	arguments = slices.DeleteFunc(arguments, isMarker)
-	isPanic := func(argument string) bool { return strings.HasPrefix(argument, "panic=") }
+	isPanic := func(argument string) bool { return strings.HasPrefix(argument, panicParameter) }
 	if !slices.ContainsFunc(arguments, isPanic) {
 		arguments = append(arguments, panicArgument)
 	}

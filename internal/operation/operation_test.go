@@ -133,6 +133,18 @@ func TestHash(t *testing.T) {
 	}
 }
 
+// TestArgumentsWithoutTheWayBack: a kernel that waits after a panic, or for longer than anybody does, is none that is tried.
+func TestArgumentsWithoutTheWayBack(t *testing.T) {
+	for argument, refused := range map[string]bool{
+		"panic=10": false, "panic=60": false, "panic=-1": false, "panic=0": true, "panic=61": true, "panic=": true, "panic=never": true, "panic_on_oops=0": false,
+	} {
+		err := Validate([]Operation{AddKernelArguments(argument)})
+		if refused != (err != nil) || err != nil && !strings.Contains(err.Error(), "does not come back within a minute by itself: write panic=10") {
+			t.Errorf("Validate() with %s = %v", argument, err)
+		}
+	}
+}
+
 func TestKernelArgumentsHaveTheWayBack(t *testing.T) {
 	got := AddKernelArguments("nohz=on").Arguments
 	want := []string{"nohz=on", "panic=10", Marker([]string{"nohz=on", "panic=10"})}

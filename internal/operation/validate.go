@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cmdline"
 )
 
 const (
@@ -201,6 +203,11 @@ func (o *Operation) validateTexts() error {
 	for _, argument := range o.Arguments {
 		if !argumentText.MatchString(argument) {
 			return fmt.Errorf("%q is not written to the kernel's command line: it holds characters that are not allowed", argument)
+		}
+	}
+	for _, argument := range o.Arguments {
+		if value, is := strings.CutPrefix(argument, panicParameter); is && !cmdline.RebootsSoon(value) {
+			return fmt.Errorf("with %s a kernel that panics does not come back within a minute by itself: write %s", argument, panicArgument)
 		}
 	}
 	if length := len(strings.Join(o.Arguments, " ")); length > maximumLine {

@@ -102,7 +102,7 @@ func argumentHazards() []Hazard {
 		{names: []string{"pci"}, harmless: func(value string) bool { return !slices.Contains(strings.Split(value, ","), "off") },
 			Why: "hides all NICs and disks on the PCI bus", Instead: "Remove it."},
 		// kernel/panic.c: 0 waits for ever, and less than 0 reboots at once.
-		{names: []string{"panic"}, harmless: rebootsSoon, Why: waitsAfterPanic, Instead: "Write panic=10, or remove it."},
+		{names: []string{"panic"}, harmless: cmdline.RebootsSoon, Why: waitsAfterPanic, Instead: "Write panic=10, or remove it."},
 		{names: []string{"luks", "rd.luks", "rd.lvm", "rd.md", "rd.dm", "rd.multipath", "fstab", "rd.fstab"}, harmless: isNotOff, Acceptable: true,
 			Why: "leaves disks closed that the node may boot from", Instead: "Remove it."},
 		{names: []string{"systemd.setenv"}, Acceptable: true,
@@ -135,12 +135,6 @@ func isOff(value string) bool { return isSwitched(value, false) }
 
 // isNotOff reports whether a value leaves a feature on that is on unless it is switched off.
 const waitsAfterPanic = "keeps a node whose kernel has panicked waiting, so that it does not come back by itself"
-
-// rebootsSoon reports whether a kernel with this panic= reboots within a minute of a panic.
-func rebootsSoon(value string) bool {
-	seconds, ok := setting.Integer(value)
-	return ok && seconds != 0 && seconds <= 60
-}
 
 func isNotOff(value string) bool { return !isOff(value) }
 

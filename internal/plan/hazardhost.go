@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cmdline"
 )
 
 // unitHazards lists units that a node needs, by name without an instance. Those of the platform come on top.
@@ -153,7 +154,7 @@ func parameterHazards() []Hazard {
 		{names: []string{"kernel.hostname", "kernel.domainname"}, Why: "gives the node another name than the cluster knows it by", Instead: "Remove it."},
 		{names: []string{"net.ipv4.ip_forward", "net.ipv4.conf.all.forwarding", "net.ipv6.conf.all.forwarding"}, harmless: isOn,
 			Why: "stops the node from passing on packets of its pods", Instead: "Remove it."},
-		{names: []string{"kernel.panic"}, harmless: rebootsSoon, Why: waitsAfterPanic, Instead: "Write 10, or remove it."},
+		{names: []string{"kernel.panic"}, harmless: cmdline.RebootsSoon, Why: waitsAfterPanic, Instead: "Write 10, or remove it."},
 		{names: []string{"vm.overcommit_memory"}, harmless: func(value string) bool { return value == "0" || value == "1" }, Acceptable: true,
 			Why: "lets allocations of pods fail although memory is left; the kubelet expects 1", Instead: "Remove it."},
 	}

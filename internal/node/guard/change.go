@@ -151,8 +151,10 @@ func now(o *operation.Operation) []string {
 	}
 }
 
-// takeBack undoes the current change, from its last write to its first. What others have changed since stays and is named.
+// takeBack undoes the current change, from its last write to its first. What others have changed since stays and is named. Nothing
+// interrupts it: it is what an interruption leads to.
 func (g *Guard) takeBack(ctx context.Context, cause instruction.Reason, reason string) error {
+	ctx = context.WithoutCancel(ctx)
 	h, err := g.load()
 	if err != nil || h.current == nil {
 		return err
@@ -227,12 +229,8 @@ func (u *undo) change(c journal.Change) error {
 		u.live(c)
 		return nil
 	}
-	if c.Role == journal.Environment {
-		loader, err := bootloader.Find(u.g.bootHost())
-		if err != nil {
-			return err
-		}
-		return u.g.restoreEnvironment(loader, c.Before)
+	if c.Role == journal.Environment || c.Role == journal.Trial {
+		return u.trial(c)
 	}
 	if err := hostfile.RemoveLeftover(u.g.disk, c.Path); err != nil {
 		return err
@@ -242,6 +240,29 @@ func (u *undo) change(c journal.Change) error {
 		return err
 	}
 	return u.file(c, now)
+}
+
+// trial takes what starts the trial away, and leaves what others have put beside it.
+func (u *undo) trial(c journal.Change) error {
+	loader, err := bootloader.Find(u.g.bootHost())
+	if err != nil {
+		return err
+	}
+	if c.Role == journal.Environment {
+		return u.g.restoreEnvironment(loader, c.Before)
+	}
+	if err := hostfile.RemoveLeftover(u.g.disk, c.Path); err != nil {
+		return err
+	}
+	now, err := u.g.disk.Read(c.Path)
+	if err != nil {
+		return err
+	}
+	then := untried(loader, c, now)
+	if now.Equal(then) {
+		return nil
+	}
+	return hostfile.Replace(u.g.disk, c.Path, then)
 }
 
 // file puts a file back that is as it was written, and no other.

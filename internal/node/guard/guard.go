@@ -7,7 +7,6 @@
 package guard
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,6 +113,8 @@ func (g *Guard) Apply(ctx context.Context, wanted Wanted) (Next, error) {
 	if err := g.permit(w, wanted); err != nil {
 		return Nothing, err
 	}
+	// What is begun is written whole: whoever interrupts it has it taken back afterwards.
+	ctx = context.WithoutCancel(ctx)
 	next, err := g.carryOut(ctx, w)
 	if err != nil {
 		return Nothing, errors.Join(err, g.takeBack(ctx, instruction.ReasonNotWritten, "it could not be written: "+err.Error()))
@@ -147,18 +148,18 @@ func (g *Guard) finish(ctx context.Context, h *history) (*history, error) {
 	if h.current == nil {
 		return h, nil
 	}
-	switch h.current.stage() {
-	case "", journal.Reverting:
-		cause := cmp.Or(h.current.last.Cause, instruction.ReasonInterrupted)
-		if err := g.takeBack(ctx, cause, cmp.Or(h.current.reason(), "it was interrupted before it was complete")); err != nil {
-			return nil, err
-		}
-	case journal.InForce:
-		if err := g.fold(); err != nil {
-			return nil, err
-		}
+	cause, reason := h.failure()
+	var err error
+	switch {
+	case cause != "":
+		err = g.takeBack(ctx, cause, reason)
+	case h.current.stage() == journal.InForce:
+		err = g.fold()
 	default:
 		return h, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	return g.load()
 }
@@ -273,6 +274,7 @@ func (g *Guard) Keep(ctx context.Context) error {
 // MakePermanent is Keep without its end: the journal is still there, and reports have what is in it. A host that is given back is
 // compared with what it was before all plans.
 func (g *Guard) MakePermanent(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
 	h, err := g.load()
 	if err != nil {
 		return err
@@ -376,12 +378,28 @@ func (g *Guard) disarm(loader bootloader.Loader, last *enactment) error {
 				return err
 			}
 		case c.Role == journal.Trial:
-			if err := g.change(target{path: c.Path, role: c.Role, state: c.Before}); err != nil {
+			now, err := g.disk.Read(c.Path)
+			if err != nil {
+				return err
+			}
+			if err := g.change(target{path: c.Path, role: c.Role, state: untried(loader, c, now)}); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// untried is what a file of the trial becomes: what was there before, or, where others have changed it since, what is theirs.
+func untried(loader bootloader.Loader, c journal.Change, now hostfile.State) hostfile.State {
+	switch {
+	case now.Equal(c.After), now.Equal(c.Before):
+		return c.Before
+	case now.Type != hostfile.Regular:
+		return now
+	default:
+		return loader.Untried(c.Before, now)
+	}
 }
 
 func (g *Guard) restoreEnvironment(loader bootloader.Loader, before hostfile.State) error {
@@ -422,15 +440,19 @@ func (g *Guard) TakeBack(ctx context.Context, cause instruction.Reason, reason s
 }
 
 // Boot is called at each start of the host before the kubelet starts. It completes what a power cut has interrupted, takes a
-// trial back whose kernel has not come up, and sets the values of the running kernel that are in force.
+// trial back whose kernel has not come up, and sets the values of the running kernel that are in force. Next counts beside an error, too.
 func (g *Guard) Boot(ctx context.Context) (Next, error) {
 	h, err := g.load()
-	if err == nil {
-		err = g.removeStateFiles(h)
-	}
 	if err != nil {
 		return Nothing, err
 	}
+	// A file that stays keeps nothing from being taken back or set.
+	problem := g.removeStateFiles(h)
+	next, err := g.bootUnfinished(ctx, h)
+	return next, errors.Join(problem, err)
+}
+
+func (g *Guard) bootUnfinished(ctx context.Context, h *history) (Next, error) {
 	if h.current == nil || h.current.stage() == journal.Reverted {
 		err := g.bootInForce()
 		g.noteForeign()
@@ -445,35 +467,36 @@ func (g *Guard) Boot(ctx context.Context) (Next, error) {
 
 // bootCurrent goes on with a change that is not finished.
 func (g *Guard) bootCurrent(ctx context.Context, h *history) (Next, error) {
-	switch last := h.current; last.stage() {
-	case journal.Armed:
-		return g.bootTrial(ctx, h)
-	case journal.Verified:
-		if h.tried() {
-			g.tell("The arguments were verified, and the power was cut while they were made permanent: this is completed.")
-			return Nothing, g.Keep(ctx)
-		}
-		return g.TakeBack(ctx, instruction.ReasonNotKept, "the power was cut while it was made permanent")
-	case journal.InForce:
+	stage := h.current.stage()
+	cause, reason := h.failure()
+	switch {
+	case cause == instruction.ReasonInterrupted && stage != journal.Reverting:
+		return Nothing, g.takeBack(ctx, cause, reason)
+	case cause != "":
+		return g.TakeBack(ctx, cause, reason)
+	case stage == journal.Armed:
+		return g.bootTrial(h)
+	case stage == journal.Verified:
+		g.tell("The arguments were verified, and the power was cut while they were made permanent: this is completed.")
+		return Nothing, g.Keep(ctx)
+	case stage == journal.InForce:
 		return Nothing, g.fold()
-	case journal.Reverting:
-		return g.TakeBack(ctx, last.last.Cause, last.reason())
 	default:
-		if !h.rebooted() {
-			// Written and being verified, by somebody who runs.
-			return Nothing, nil
-		}
-		return Nothing, g.takeBack(ctx, instruction.ReasonInterrupted, "the power was cut before it was complete")
+		// Written and being verified, by somebody who runs.
+		return Nothing, nil
 	}
 }
 
-// bootTrial tells which kernel came up.
-func (g *Guard) bootTrial(ctx context.Context, h *history) (Next, error) {
+// Settle takes back what was interrupted and what was not started, where an earlier attempt has failed or was killed.
+func (g *Guard) Settle(ctx context.Context) error {
+	_, err := g.settledHistory(ctx)
+	return err
+}
+
+// bootTrial goes on with a trial whose kernel came up.
+func (g *Guard) bootTrial(h *history) (Next, error) {
 	if !h.rebooted() {
 		return Reboot, nil
-	}
-	if !h.tried() {
-		return g.TakeBack(ctx, instruction.ReasonNotStarted, "the kernel did not come up with the arguments of the trial, and the host started with those before it")
 	}
 	g.noteTrial(h)
 	return Verify, errors.Join(g.forgetTrial(h.current), g.bootLive(h.current.begin.Operations))

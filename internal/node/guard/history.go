@@ -4,12 +4,14 @@
 package guard
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/bootloader"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
@@ -117,6 +119,36 @@ func (h *history) onTrial() bool {
 	default:
 		return false
 	}
+}
+
+// notStarted is why a trial is taken back whose arguments the running kernel does not have. What the boot loader has tried before this start
+// is written down nowhere.
+const notStarted = "the host has started without the arguments of the trial: the kernel did not come up with them, or something else than the " +
+	"boot loader has chosen what was started, such as kexec"
+
+// failure says why the current change has to be taken back now, whatever was to become of it: "" where nothing says so. Only one guard
+// works on a host at a time, so that whoever has not finished writing runs no more.
+func (h *history) failure() (instruction.Reason, string) {
+	switch h.current.stage() {
+	case "":
+		return instruction.ReasonInterrupted, "it was interrupted before it was complete"
+	case journal.Written:
+		if h.rebooted() {
+			return instruction.ReasonInterrupted, "the host was started again before it was verified"
+		}
+	case journal.Armed:
+		if h.rebooted() && !h.tried() {
+			return instruction.ReasonNotStarted, notStarted
+		}
+	case journal.Verified:
+		if !h.tried() {
+			return instruction.ReasonNotKept, "the host was started again while it was made permanent"
+		}
+	case journal.Reverting:
+		return cmp.Or(h.current.last.Cause, instruction.ReasonInterrupted), cmp.Or(h.current.reason(), "it was interrupted")
+	case journal.InForce, journal.Reverted:
+	}
+	return "", ""
 }
 
 // rebooted tells that another kernel runs than when the current change came to its stage.

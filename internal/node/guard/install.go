@@ -18,6 +18,9 @@ const Program = "/usr/local/bin/lowlatency-guard"
 
 const systemdFolder = "/etc/systemd/system"
 
+// In the units, KillMode=mixed has systemd signal the guard alone, which ends in order: a systemctl that is signalled, too, leaves a kubelet
+// stopped.
+
 // bootUnit runs before everything that must not start with what may have to be taken back.
 const bootUnit = `[Unit]
 Description=Complete or take back what the Low Latency Node Operator changes on this host
@@ -28,6 +31,7 @@ Before=kubelet.service k3s.service k3s-agent.service rke2-server.service rke2-ag
 Type=oneshot
 RemainAfterExit=yes
 ExecStart=` + Program + ` boot
+KillMode=mixed
 TimeoutStartSec=10min
 [Install]
 WantedBy=multi-user.target
@@ -43,6 +47,7 @@ IgnoreOnIsolate=yes
 ConditionPathExists=` + journalFile + `
 [Service]
 ExecStart=` + Program + ` trial
+KillMode=mixed
 Restart=on-failure
 RestartSec=10
 [Install]
@@ -59,6 +64,7 @@ StartLimitIntervalSec=0
 ConditionPathExists=` + trustFile + `
 [Service]
 ExecStart=` + Program + ` take
+KillMode=mixed
 Restart=on-failure
 RestartSec=10
 [Install]

@@ -153,8 +153,10 @@ func (g *Guard) checkKubelet(w *work) error {
 }
 
 // renewKubelet stops the kubelet, removes the files in which it remembers policies, has the units that it needs run again, and starts
-// it. One that somebody has stopped is not started.
+// it. One that somebody has stopped is not started. One that could not be stopped in time is started all the same: systemd does that once it
+// has stopped.
 func (g *Guard) renewKubelet(ctx context.Context, k *journal.Kubelet) error {
+	ctx = context.WithoutCancel(ctx)
 	h, err := g.load()
 	if err != nil {
 		return err
@@ -163,10 +165,12 @@ func (g *Guard) renewKubelet(ctx context.Context, k *journal.Kubelet) error {
 		return errors.Join(g.removeStateFiles(h), g.runUnits(ctx, k))
 	}
 	g.tell("The kubelet is started again: " + k.Unit + ".")
-	if err := g.machine.Tool(ctx, systemctl, "stop", k.Unit); err != nil {
-		return fmt.Errorf("stopping the kubelet: %w", err)
+	problem := g.machine.Tool(ctx, systemctl, "stop", k.Unit)
+	if problem != nil {
+		problem = fmt.Errorf("stopping the kubelet: %w", problem)
+	} else {
+		problem = errors.Join(g.removeStateFiles(h), g.runUnits(ctx, k))
 	}
-	problem := errors.Join(g.removeStateFiles(h), g.runUnits(ctx, k))
 	// A service that says when it is ready is not waited for here: nobody knows whether it ever is.
 	for _, arguments := range [][]string{{"reset-failed", k.Unit}, {"--no-block", "start", k.Unit}} {
 		if err := g.machine.Tool(ctx, systemctl, arguments...); err != nil {

@@ -142,21 +142,29 @@ func (g *Guard) bootLive(operations []operation.Operation) error {
 // removeStateFiles removes the files in which the kubelet remembers policies, before it starts: those of a plan that is tried,
 // kept or was taken back. A kubelet does not start with a file of another policy, or of another amount of memory.
 func (g *Guard) removeStateFiles(h *history) error {
+	var problems []error
 	for _, e := range []*enactment{h.inForce, h.current} {
 		if e == nil {
 			continue
 		}
-		for i := range e.begin.Operations {
-			o := &e.begin.Operations[i]
-			if o.Kind != operation.StateFile {
-				continue
-			}
-			if err := g.removeFile(o.Path); err != nil {
-				return err
+		for _, name := range stateFiles(e.begin.Operations) {
+			if err := g.removeFile(name); err != nil {
+				problems = append(problems, fmt.Errorf("removing a file of the kubelet's state: %w", err))
 			}
 		}
 	}
-	return nil
+	return errors.Join(problems...)
+}
+
+// stateFiles are the paths of the files that operations have removed before each start of the kubelet.
+func stateFiles(operations []operation.Operation) []string {
+	var names []string
+	for i := range operations {
+		if operations[i].Kind == operation.StateFile {
+			names = append(names, operations[i].Path)
+		}
+	}
+	return names
 }
 
 // bootHost is the host as boot loaders see it.

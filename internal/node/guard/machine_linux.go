@@ -55,8 +55,10 @@ func (b Below) output(ctx context.Context, program string, arguments ...string) 
 	command := exec.CommandContext(ctx, program, arguments...)
 	command.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}
 	command.Dir = "/"
+	// A terminal signals all processes of a group: Ctrl-C is for the guard, which decides what it ends.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if filepath.Clean(b.Root) != "/" {
-		command.SysProcAttr = &syscall.SysProcAttr{Chroot: b.Root}
+		command.SysProcAttr.Chroot = b.Root
 		// The host's systemd is spoken to through its sockets, which are below its root, too.
 		command.Env = append(command.Env, "SYSTEMD_IGNORE_CHROOT=1")
 	}

@@ -186,11 +186,23 @@ func (h *history) progress() *instruction.Report {
 	if report.Phase == instruction.TakenBack || report.Phase == instruction.TakingBack {
 		report.Reason, report.Message = e.last.Cause, e.told()
 	}
+	if cause, reason := h.overdue(); cause != "" {
+		report.Phase, report.Reason, report.Message = instruction.TakingBack, cause, reason
+	}
 	if report.Phase == instruction.TakenBack && h.hasTrialArguments() {
 		report.Differences = append(report.Differences, "the running kernel was started again with arguments that were taken back: take "+
 			operation.MarkerOf(h.running)+" and what came with it off the boot loader's default line")
 	}
 	return report
+}
+
+// overdue is why the current change should have been taken back since the host has started, before anything else ran: it could not, and is
+// attempted again.
+func (h *history) overdue() (instruction.Reason, string) {
+	if h.current == nil || !h.rebooted() || h.current.stage() == journal.Reverting {
+		return "", ""
+	}
+	return h.failure()
 }
 
 // phase is that of the current change, or of what is in force.

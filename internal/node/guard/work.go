@@ -72,6 +72,9 @@ func (g *Guard) prepare(ctx context.Context, h *history, wanted Wanted) (*work, 
 	if w.targets, err = g.differing(ours, operations); err != nil {
 		return nil, err
 	}
+	if err := g.checkStateFiles(operations); err != nil {
+		return nil, err
+	}
 	w.live, w.held = g.liveSettings(h, operations), g.noteHeld(h, operations)
 	change := h.argumentsFor(operations)
 	w.arguments = len(change.Add)+len(change.Remove) > 0
@@ -85,6 +88,16 @@ func (g *Guard) prepare(ctx context.Context, h *history, wanted Wanted) (*work, 
 		err = g.prepareTrial(ctx, w, change)
 	}
 	return w, err
+}
+
+// checkStateFiles refuses to have files removed at each start that cannot even be looked at, such as those below a link.
+func (g *Guard) checkStateFiles(operations []operation.Operation) error {
+	for _, name := range stateFiles(operations) {
+		if _, err := g.disk.Read(name); err != nil {
+			return fmt.Errorf("the kubelet's state file %s cannot be removed at each start: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // mayChange returns which changes that are in force are nobody else's, and what others have made of the rest: that is an error unless the

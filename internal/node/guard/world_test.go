@@ -72,6 +72,12 @@ type world struct {
 	// broken makes grub-mkconfig fail.
 	broken error
 	tools  []string
+	// ran is told of each program; nil for nobody.
+	ran func(text string)
+	// stubborn is a program that fails; "" for none.
+	stubborn string
+	// linked is a folder that is a link, below which nothing is looked at; "" for none.
+	linked string
 	// kubelet is nil on a host without one.
 	kubelet *kubeletservice.Service
 	// tuned is nil on a host without TuneD.
@@ -176,9 +182,12 @@ func (w *world) step() {
 }
 
 // Read returns what is at a path.
-// Read fails for values of the kernel, as the disk does for many of them: /sys/bus is full of links, which it does not follow.
+// Nothing is read below a link. Read fails for values of the kernel, as the disk does for many of them: /sys/bus is full of links, which it does not follow.
 func (w *world) Read(name string) (hostfile.State, error) {
 	if _, isValue := w.live[name]; isValue {
+		return hostfile.State{}, fmt.Errorf("opening %s: %w", name, unix.ENOTDIR)
+	}
+	if w.linked != "" && strings.HasPrefix(name, w.linked+"/") {
 		return hostfile.State{}, fmt.Errorf("opening %s: %w", name, unix.ENOTDIR)
 	}
 	return w.seen[name], nil
@@ -316,7 +325,18 @@ func (w *world) Unit(_ context.Context, name string) (*kubelet.Unit, error) {
 func (w *world) Health(context.Context, string) error { return w.kubelet.Health() }
 
 // Tool does what GRUB's and systemd's programs do.
-func (w *world) Tool(_ context.Context, program string, arguments ...string) error {
+func (w *world) Tool(ctx context.Context, program string, arguments ...string) error {
+	// As the real ones, programs do not run for whoever was interrupted.
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	text := strings.Join(append([]string{path.Base(program)}, arguments...), " ")
+	if w.ran != nil {
+		w.ran(text)
+	}
+	if w.stubborn == text {
+		return unix.ETIMEDOUT
+	}
 	if w.kubelet != nil && path.Base(program) == "systemctl" {
 		w.step()
 		w.kubelet.Tool(arguments...)

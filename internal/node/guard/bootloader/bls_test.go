@@ -38,6 +38,33 @@ func redHatHost() tree {
 	}
 }
 
+// TestPasswordOfRedHat: a host that asks for a password before it starts its default entry does not come back by itself.
+func TestPasswordOfRedHat(t *testing.T) {
+	const start = "/boot/loader/entries/" + kernel9 + ".conf"
+	asking := func(h tree) { h[start] = strings.Replace(h[start], "grub_arg --unrestricted\n", "", 1) }
+	byFile := "if [ -n \"${GRUB2_PASSWORD}\" ]; then\n  set superusers=\"root\"\nfi\n"
+	for name, tc := range map[string]struct {
+		change  func(h tree)
+		refused bool
+	}{
+		"no password":                  {func(h tree) { asking(h); h["/boot/grub2/grub.cfg"] += byFile }, false},
+		"one for changes alone":        {func(h tree) { h["/boot/grub2/user.cfg"] = "GRUB2_PASSWORD=grub.pbkdf2\n" }, false},
+		"one for each start":           {func(h tree) { asking(h); h["/boot/grub2/user.cfg"] = "GRUB2_PASSWORD=grub.pbkdf2\n" }, true},
+		"one that grub.cfg has itself": {func(h tree) { asking(h); h["/boot/grub2/grub.cfg"] += "set superusers=\"root\"\n" }, true},
+	} {
+		h := redHatHost()
+		tc.change(h)
+		loader, err := Find(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = loader.Trial(Arguments{Add: operation.AddKernelArguments("nohz=on").Arguments})
+		if tc.refused != (err != nil) || err != nil && !strings.Contains(err.Error(), `add the line "grub_arg --unrestricted" to `+start) {
+			t.Errorf("%s: Trial() = %v", name, err)
+		}
+	}
+}
+
 func TestTrialOfRedHat(t *testing.T) {
 	h := redHatHost()
 	loader, err := Find(h)

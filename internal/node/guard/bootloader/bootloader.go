@@ -60,6 +60,9 @@ type Loader interface {
 	// Arm is the boot loader's memory, in which the next start is the trial, once. The files of the trial are on the disk, and what the boot
 	// loader's own tools find wrong with them is an error.
 	Arm(ctx context.Context) (Write, error)
+	// Untried is what a file of the trial becomes that others have changed since: what is theirs, without our entry. Before is what was there
+	// before the trial.
+	Untried(before, now hostfile.State) hostfile.State
 	// Disarmed is the boot loader's memory without the trial. Before is what it was before it was armed.
 	Disarmed(before hostfile.State) (Write, error)
 	// Permanent are the files of which Generate makes what the boot loader reads; none where there are no such files.

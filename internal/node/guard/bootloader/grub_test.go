@@ -96,6 +96,22 @@ func TestTrialOfDebian(t *testing.T) {
 	}
 }
 
+// TestTrialOfUnrestrictedEntries: where the default entry is started without a password, the trial is.
+func TestTrialOfUnrestrictedEntries(t *testing.T) {
+	for _, users := range []string{"", "set superusers=\"root\"\npassword_pbkdf2 root grub.pbkdf2\n"} {
+		h := debianHost(t)
+		h["/boot/grub/grub.cfg"] = users + strings.ReplaceAll(h["/boot/grub/grub.cfg"], " --class os ", " --class os --unrestricted ")
+		loader, err := Find(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writes, err := loader.Trial(Arguments{Add: operation.AddKernelArguments("nohz=on").Arguments})
+		if err != nil || !strings.HasPrefix(string(writes[0].State.Content), "menuentry 'Low latency: trial' --id lowlatency-trial --unrestricted {\n") {
+			t.Errorf("with %q, Trial() = %+v, %v", users, writes, err)
+		}
+	}
+}
+
 // TestArmOfDebian: what grub-script-check refuses is not started.
 func TestArmOfDebian(t *testing.T) {
 	loader, err := Find(debianHost(t))
@@ -126,6 +142,13 @@ func TestTrialIsRefused(t *testing.T) {
 			h["/boot/grub/grubenv"] = "x"
 			h["/boot/grub/grub.cfg"] = strings.Replace(h["/boot/grub/grub.cfg"], `set default="0"`, `set default="${saved_entry}"`, 1)
 		}, add, "GRUB's environment is no block of 1024 bytes"},
+		"with users, and a default entry for one of them": {func(h tree) {
+			h["/boot/grub/grub.cfg"] = "set superusers=\"root\"\n" + h["/boot/grub/grub.cfg"]
+		}, add, "GRUB has superusers and asks for a password before it starts the default entry"},
+		"with users of custom.cfg": {func(h tree) { h["/boot/grub/custom.cfg"] = "  superusers=root\n" }, add, "add --unrestricted to CLASS in /etc/grub.d/10_linux"},
+		"with users, below a submenu that asks": {func(h tree) {
+			h["/boot/grub/grub.cfg"] = "set superusers=\"root\"\n" + strings.NewReplacer(`set default="0"`, `set default="1>0"`, " --class debian ", " --class debian --unrestricted ").Replace(h["/boot/grub/grub.cfg"])
+		}, add, "asks for a password"},
 		"without custom.cfg": {func(h tree) { h["/boot/grub/grub.cfg"] = "menuentry 'a' {\n\tlinux /vmlinuz ro\n}\n" }, add, "reads neither custom.cfg nor next_entry"},
 	}
 	for name, tc := range cases {

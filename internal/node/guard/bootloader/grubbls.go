@@ -64,26 +64,9 @@ func (b bls) Trial(change Arguments) ([]Write, error) {
 	if err := b.checkFallback(change); err != nil {
 		return nil, err
 	}
-	config, err := b.host.Read(blsGRUB + "/grub.cfg")
+	start, err := b.start()
 	if err != nil {
 		return nil, err
-	}
-	if !strings.Contains(string(config.Content), nextEntry) {
-		return nil, errors.New("grub.cfg does not read next_entry, so nothing can be tried once: make it with grub2-mkconfig")
-	}
-	e, _, err := b.environment()
-	if err != nil {
-		return nil, err
-	}
-	// GRUB sorts the entries by their names, so that a new one could become the first: what it starts must be named.
-	name := path.Join(blsFolder, e.get("saved_entry")+entryEnding)
-	start, err := b.host.Read(name)
-	if err != nil {
-		return nil, err
-	}
-	if e.get("saved_entry") == "" || start.Type != hostfile.Regular {
-		return nil, fmt.Errorf("saved_entry in %s does not name an entry in %s, so that the trial could become what is started by default: "+
-			"name one with grub2-set-default", b.path, blsFolder)
 	}
 	expand, err := b.expanding()
 	if err != nil {
@@ -101,6 +84,50 @@ func (b bls) Trial(change Arguments) ([]Write, error) {
 	return []Write{{Path: path.Join(blsFolder, trialEntry+entryEnding), State: start}}, nil
 }
 
+// start is the default entry, where GRUB starts it by its name and asks nobody.
+func (b bls) start() (hostfile.State, error) {
+	config, err := b.host.Read(blsGRUB + "/grub.cfg")
+	if err != nil {
+		return hostfile.State{}, err
+	}
+	if !strings.Contains(string(config.Content), nextEntry) {
+		return hostfile.State{}, errors.New("grub.cfg does not read next_entry, so nothing can be tried once: make it with grub2-mkconfig")
+	}
+	e, _, err := b.environment()
+	if err != nil {
+		return hostfile.State{}, err
+	}
+	// GRUB sorts the entries by their names, so that a new one could become the first: what it starts must be named.
+	name := path.Join(blsFolder, e.get("saved_entry")+entryEnding)
+	start, err := b.host.Read(name)
+	if err != nil {
+		return hostfile.State{}, err
+	}
+	if e.get("saved_entry") == "" || start.Type != hostfile.Regular {
+		return hostfile.State{}, fmt.Errorf("saved_entry in %s does not name an entry in %s, so that the trial could become what is started by default: "+
+			"name one with grub2-set-default", b.path, blsFolder)
+	}
+	return start, b.checkPassword(name, string(start.Content), string(config.Content))
+}
+
+// checkPassword refuses a host whose GRUB asks for a password before it starts the default entry: no start of it ends by itself. The file
+// user.cfg is what grub2-setpassword writes.
+func (b bls) checkPassword(name, start, config string) error {
+	users, err := b.host.Read(blsGRUB + "/user.cfg")
+	if err != nil {
+		return err
+	}
+	asks := userPassword.Match(users.Content) || superusers.MatchString(config) && !strings.Contains(config, "GRUB2_PASSWORD")
+	if !asks || startsUnrestricted.MatchString(start) {
+		return nil
+	}
+	return fmt.Errorf("GRUB has superusers and asks for a password before it starts the default entry, so that no start of this host ends by itself: "+
+		"add the line \"grub_arg %s\" to %s", unrestricted, name)
+}
+
+// Untried takes the entry's file away: it is ours as a whole.
+func (b bls) Untried(before, _ hostfile.State) hostfile.State { return before }
+
 // Check changes all entries as Generate does.
 func (b bls) Check(ctx context.Context, change Arguments) error {
 	_, err := b.Generate(ctx, change)
@@ -108,6 +135,9 @@ func (b bls) Check(ctx context.Context, change Arguments) error {
 }
 
 var (
+	userPassword       = regexp.MustCompile(`(?m)^\s*GRUB2_PASSWORD=\S`)
+	startsUnrestricted = regexp.MustCompile(`(?m)^[ \t]*grub_arg[ \t].*` + unrestricted + `(?:\s|$)`)
+
 	// usedVariable is how blscfg takes variables in options (its expand_val).
 	usedVariable = regexp.MustCompile(`\$\{?([A-Za-z0-9_]+)\}?`)
 	setVariable  = regexp.MustCompile(`(?m)^[ \t]*set[ \t]+([A-Za-z0-9_]+)="?([^"\n]*)"?[ \t]*$`)

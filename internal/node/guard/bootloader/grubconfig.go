@@ -19,7 +19,12 @@ type entry struct {
 	// entries are those of a submenu.
 	entries []*entry
 	submenu bool
+	// unrestricted tells that it and the submenus around it are started without a password where GRUB has users.
+	unrestricted bool
 }
+
+// unrestricted is the option of an entry that GRUB starts without a password, also where it has users (menuentry in GRUB's manual).
+const unrestricted = "--unrestricted"
 
 var (
 	entryStart   = regexp.MustCompile(`^\s*(menuentry|submenu)\s+(?:'([^']*)'|"([^"]*)")(.*)\{\s*$`)
@@ -39,7 +44,7 @@ type grubConfig struct {
 // parseGRUBConfig reads a grub.cfg as grub-mkconfig writes it: one command a line, the braces of entries at ends of lines.
 func parseGRUBConfig(content string) grubConfig {
 	var config grubConfig
-	root := &entry{submenu: true}
+	root := &entry{submenu: true, unrestricted: true}
 	open := []*entry{root}
 	depth := 0
 	for line := range strings.SplitSeq(content, "\n") {
@@ -47,7 +52,7 @@ func parseGRUBConfig(content string) grubConfig {
 		start := entryStart.FindStringSubmatch(line)
 		switch {
 		case start != nil && current.submenu && depth == 0:
-			next := newEntry(start)
+			next := newEntry(start, current)
 			current.entries = append(current.entries, next)
 			open = append(open, next)
 		case blockEnd.MatchString(line) && depth == 0 && len(open) > 1:
@@ -76,8 +81,9 @@ func nesting(line string) int {
 	}
 }
 
-func newEntry(start []string) *entry {
+func newEntry(start []string, within *entry) *entry {
 	e := &entry{submenu: start[1] == "submenu", title: start[2] + start[3]}
+	e.unrestricted = within.unrestricted && slices.Contains(strings.Fields(start[4]), unrestricted)
 	if id := entryID.FindStringSubmatch(start[4]); id != nil {
 		e.id = id[1] + id[2] + id[3]
 	}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -33,7 +34,12 @@ const (
 	argumentsComment = "# Written by the Low Latency Node Operator; lowlatency-guard revert removes it.\n"
 	// trialEntry identifies our entry.
 	trialEntry = "lowlatency-trial"
+	// trialStart is what its first line begins with.
+	trialStart = "menuentry 'Low latency: trial' --id " + trialEntry
 )
+
+// superusers is how a configuration of GRUB gives it users with passwords.
+var superusers = regexp.MustCompile(`(?m)^\s*(?:set\s+)?superusers=`)
 
 // grubDebian is GRUB as Debian and Ubuntu set it up: one grub.cfg, made by grub-mkconfig of files in /etc.
 func grubDebian() row {
@@ -85,13 +91,63 @@ func (d debian) Trial(change Arguments) ([]Write, error) {
 	if err != nil {
 		return nil, err
 	}
-	lines := append([]string{"menuentry 'Low latency: trial' --id " + trialEntry + " {"}, start.with(append(arguments, words...))...)
-	content := string(custom.Content) + strings.Join(append(lines, "}"), "\n") + "\n"
-	state := hostfile.File(content, 0o644)
+	head, err := trialHead(start, text, string(custom.Content))
+	if err != nil {
+		return nil, err
+	}
+	lines := append([]string{head}, start.with(append(arguments, words...))...)
+	others, _ := withoutTrial(string(custom.Content))
+	state := hostfile.File(others+strings.Join(append(lines, "}"), "\n")+"\n", 0o644)
 	if custom.Type == hostfile.Regular {
 		state.Mode, state.UID, state.GID, state.Label = custom.Mode, custom.UID, custom.GID, custom.Label
 	}
 	return []Write{{Path: grubCustomFile, State: state}}, nil
+}
+
+// trialHead begins the entry of the trial, which is started without a password as the default entry is. Where GRUB has users and asks for
+// one before that, no start of the host ends without somebody at its console: neither the trial nor the way back.
+func trialHead(start *entry, texts ...string) (string, error) {
+	head := trialStart
+	if start.unrestricted {
+		return head + " " + unrestricted + " {", nil
+	}
+	if slices.ContainsFunc(texts, superusers.MatchString) {
+		return "", fmt.Errorf("GRUB has superusers and asks for a password before it starts the default entry %q, so that no start of this host ends by itself: "+
+			"add %s to CLASS in /etc/grub.d/10_linux and run update-grub", start.title, unrestricted)
+	}
+	return head + " {", nil
+}
+
+// withoutTrial is a custom.cfg without entries of ours, and whether it had any: one may stay behind when others have written the file while
+// something was tried, and GRUB takes the first of a name.
+func withoutTrial(content string) (others string, had bool) {
+	var kept strings.Builder
+	inside := false
+	for line := range strings.Lines(content) {
+		switch {
+		case strings.HasPrefix(line, trialStart+" "):
+			inside, had = true, true
+		case inside:
+			inside = strings.TrimRight(line, "\n") != "}"
+		default:
+			kept.WriteString(line)
+		}
+	}
+	return kept.String(), had
+}
+
+// Untried cuts our entry out of custom.cfg, and leaves what others have made of the rest.
+func (d debian) Untried(before, now hostfile.State) hostfile.State {
+	others, had := withoutTrial(string(now.Content))
+	switch {
+	case !had:
+		return now
+	case before.Type == hostfile.Absent && others == "":
+		return before
+	default:
+		now.Content = []byte(others)
+		return now
+	}
 }
 
 // Arm looks at custom.cfg first: the entry is read from the arguments of others, too.

@@ -154,6 +154,9 @@ func (s entries) Trial(change Arguments) ([]Write, error) {
 	return []Write{{Path: trial.path, State: trial.state}}, nil
 }
 
+// Untried takes the entry's file away: it is ours as a whole.
+func (s entries) Untried(before, _ hostfile.State) hostfile.State { return before }
+
 // Check changes all entries as Generate does.
 func (s entries) Check(ctx context.Context, change Arguments) error {
 	_, err := s.Generate(ctx, change)

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
@@ -163,34 +164,53 @@ func (s *session) applyCommand() *cobra.Command {
 }
 
 func (s *session) apply(ctx context.Context, file string, flags *applyFlags) error {
-	instruction, err := readInstruction(file)
+	given, err := readInstruction(file)
 	if err != nil {
 		return err
 	}
 	if flags.deadline < time.Minute {
 		return fmt.Errorf("--deadline %s is shorter than a minute, which no host starts and verifies itself in", flags.deadline)
 	}
+	agreed, err := s.askFor(ctx, given.Operations, flags.yes)
+	if err != nil {
+		return err
+	}
 	return s.with(func(g *guard.Guard, m Machine) error {
-		lines, err := g.Describe(ctx, instruction.Operations)
+		lines, err := g.Describe(ctx, given.Operations)
 		if err != nil {
 			return err
 		}
-		if len(lines) == 0 {
-			s.say("Nothing is to be changed: operations %s.", operation.Hash(instruction.Operations))
-		} else if !s.agreed(lines, flags.yes) {
-			return errors.New("nothing was changed")
+		if !slices.Equal(lines, agreed) {
+			return errors.New("nothing was changed: the host has changed since what is to be done was shown, so look again")
 		}
 		if err := s.installSelf(ctx, g); err != nil {
 			return err
 		}
 		next, err := g.Apply(ctx, guard.Wanted{
-			Operations: instruction.Operations, Plan: instruction.Plan, DeadlineSeconds: int(flags.deadline.Seconds()), Again: flags.again,
+			Operations: given.Operations, Plan: given.Plan, DeadlineSeconds: int(flags.deadline.Seconds()), Again: flags.again,
 		})
 		if err != nil {
 			return err
 		}
-		return s.goOn(ctx, g, m, next, flags.stay)
+		return s.carryThrough(ctx, g, m, next, flags.stay)
 	})
+}
+
+// askFor shows what operations change, and asks. Whoever thinks about the answer keeps nobody else from the host.
+func (s *session) askFor(ctx context.Context, operations []operation.Operation, yes bool) (lines []string, err error) {
+	err = s.with(func(g *guard.Guard, _ Machine) (err error) {
+		lines, err = g.Describe(ctx, operations)
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(lines) == 0:
+		s.say("Nothing is to be changed: operations %s.", operation.Hash(operations))
+	case !s.agreed(lines, yes):
+		return nil, errors.New("nothing was changed")
+	}
+	return lines, nil
 }
 
 func readInstruction(file string) (*Instruction, error) {
@@ -198,14 +218,14 @@ func readInstruction(file string) (*Instruction, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the operations: %w", err)
 	}
-	instruction := &Instruction{}
-	if err := yaml.UnmarshalStrict(text, instruction); err != nil {
+	given := &Instruction{}
+	if err := yaml.UnmarshalStrict(text, given); err != nil {
 		return nil, fmt.Errorf("reading the operations in %s: %w", file, err)
 	}
-	if len(instruction.Operations) == 0 {
+	if len(given.Operations) == 0 {
 		return nil, fmt.Errorf("%s holds no operations; lowlatency-guard revert brings the host back", file)
 	}
-	return instruction, nil
+	return given, nil
 }
 
 // agreed shows what will be done, and asks.
@@ -244,6 +264,21 @@ func (s *session) goOn(ctx context.Context, g *guard.Guard, m Machine, next guar
 	default:
 		return s.leaveIfUnused(ctx, g)
 	}
+}
+
+// carryThrough is goOn for somebody at a terminal. Who interrupts it there has the host as it was: nobody else would finish what was begun.
+func (s *session) carryThrough(ctx context.Context, g *guard.Guard, m Machine, next guard.Next, stay bool) error {
+	err := s.goOn(ctx, g, m, next, stay)
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	isChanging, lookErr := g.IsChanging()
+	if lookErr != nil || !isChanging {
+		return errors.Join(err, lookErr)
+	}
+	s.say("Interrupted: what was begun is taken back.")
+	_, backErr := g.TakeBack(ctx, instruction.ReasonInterrupted, "it was interrupted before it was verified")
+	return errors.Join(err, backErr)
 }
 
 // leaveIfUnused takes the guard away from a host that is as before, unless an instruction has come since that nobody has read.
@@ -352,10 +387,10 @@ func (s *session) revertCommand() *cobra.Command {
 			"kernel arguments go, the host reboots once, by the same trial. What others have changed stays and is named.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if !yes && !s.agreed([]string{"bring this host back to what it was before"}, false) {
+				return errors.New("nothing was changed")
+			}
 			return s.with(func(g *guard.Guard, m Machine) error {
-				if !yes && !s.agreed([]string{"bring this host back to what it was before"}, false) {
-					return errors.New("nothing was changed")
-				}
 				if err := g.Release(); err != nil {
 					return err
 				}
@@ -369,7 +404,7 @@ func (s *session) revertCommand() *cobra.Command {
 						return err
 					}
 				}
-				return s.goOn(command.Context(), g, m, next, stay)
+				return s.carryThrough(command.Context(), g, m, next, stay)
 			})
 		},
 	}
@@ -386,14 +421,15 @@ func (s *session) bootCommand() *cobra.Command {
 		RunE: func(command *cobra.Command, _ []string) error {
 			return s.with(func(g *guard.Guard, m Machine) error {
 				next, err := g.Boot(command.Context())
-				if err != nil {
+				switch {
+				case next == guard.Reboot:
+					return errors.Join(err, m.Tool(command.Context(), "/usr/bin/systemctl", "--no-block", "reboot"))
+				case err != nil:
 					return err
-				}
-				if next != guard.Reboot {
+				default:
 					// The power may have been cut while the guard left the host.
 					return s.leaveIfUnused(command.Context(), g)
 				}
-				return m.Tool(command.Context(), "/usr/bin/systemctl", "--no-block", "reboot")
 			})
 		},
 	}

@@ -70,7 +70,7 @@ func (s *session) look(ctx context.Context, g *guard.Guard, m Machine) (done boo
 	}
 	if onTrial == nil {
 		s.watch = nil
-		return true, s.leave(ctx, g, m)
+		return true, errors.Join(g.Settle(ctx), s.leave(ctx, g, m))
 	}
 	up, err := uptime(m)
 	if err != nil {
@@ -131,14 +131,21 @@ func (s *session) verifyNow(ctx context.Context, g *guard.Guard, m Machine) erro
 // decide keeps what is verified, and takes back what is not when its time is over.
 func (s *session) decide(ctx context.Context, g *guard.Guard, m Machine, onTrial *guard.Trial, over bool) (done bool, err error) {
 	verdict, problem, err := s.seeKubelet(ctx, g, onTrial)
+	// A healthy one is proven within a minute, or it is not healthy any more.
+	isUp := verdict == kubelet.Open && s.watch.IsGreen()
 	switch {
 	case err != nil:
 		return false, err
-	case verdict == kubelet.Broken, verdict == kubelet.Open && over:
-		return true, s.giveUp(ctx, g, m, onTrial, instruction.ReasonKubeletUnhealthy, "the kubelet is not healthy with it: "+problem)
-	case verdict == kubelet.Open:
+	case verdict == kubelet.Open && (isUp || !over):
 		return false, nil
+	case verdict != kubelet.Healthy:
+		return true, s.giveUp(ctx, g, m, onTrial, instruction.ReasonKubeletUnhealthy, "the kubelet is not healthy with it: "+problem)
 	}
+	return s.decideHost(ctx, g, m, onTrial, over)
+}
+
+// decideHost decides once the kubelet is proven.
+func (s *session) decideHost(ctx context.Context, g *guard.Guard, m Machine, onTrial *guard.Trial, over bool) (done bool, err error) {
 	problems, err := s.verify(ctx, g, onTrial)
 	if err != nil {
 		problems = []string{err.Error()}

@@ -117,6 +117,9 @@ func (w *Watch) Look(now time.Time, s Sight) (verdict Verdict, problem string) {
 	}
 }
 
+// IsGreen reports whether the kubelet was healthy at the last look: its proof is a matter of less than a minute.
+func (w *Watch) IsGreen() bool { return !w.green.IsZero() }
+
 // isLate tells that a kubelet has had its time: to become healthy, and to stay so.
 func (w *Watch) isLate(now time.Time) bool {
 	limit := patience
