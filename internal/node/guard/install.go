@@ -37,12 +37,13 @@ TimeoutStartSec=10min
 WantedBy=multi-user.target
 `
 
-// trialUnit also runs where the host has ended in a shell for its administrator: nobody else would end the trial there.
+// trialUnit also runs where the host has ended in a shell for its administrator, and where its start hangs before anything that others wait
+// for: nobody else would end the trial there.
 const trialUnit = `[Unit]
 Description=Verify what the Low Latency Node Operator tries on this host, and take it back when it fails
 Documentation=https://github.com/lowlatency-dev/lowlatency-operator/blob/main/docs/guard.md
 DefaultDependencies=no
-After=lowlatency-guard.service
+After=local-fs.target
 IgnoreOnIsolate=yes
 ConditionPathExists=` + journalFile + `
 [Service]
@@ -93,6 +94,7 @@ WantedBy=timers.target
 `
 
 const (
+	bootService  = "lowlatency-guard.service"
 	inboxService = "lowlatency-guard-inbox.service"
 	inboxPath    = "lowlatency-guard-inbox.path"
 	inboxTimer   = "lowlatency-guard-inbox.timer"
@@ -102,7 +104,7 @@ const (
 // end, what goes on with the removal at the next start goes after everything else.
 func install(program []byte) []target {
 	executable := hostfile.State{Type: hostfile.Regular, Mode: 0o755, Content: program}
-	boot, trial := systemdFolder+"/lowlatency-guard.service", systemdFolder+"/lowlatency-guard-trial.service"
+	boot, trial := path.Join(systemdFolder, bootService), systemdFolder+"/lowlatency-guard-trial.service"
 	inbox, watch, timer := path.Join(systemdFolder, inboxService), path.Join(systemdFolder, inboxPath), path.Join(systemdFolder, inboxTimer)
 	wants := func(target, unit string) string {
 		return path.Join(systemdFolder, target+".target.wants", path.Base(unit))

@@ -98,6 +98,20 @@ func (g *Guard) OnTrial() (*Trial, error) {
 	return trial, nil
 }
 
+// IsStarting reports whether the host was started again since its change began, and Boot is still to come: what others have this start wait
+// for may never end.
+func (g *Guard) IsStarting(ctx context.Context) (bool, error) {
+	h, err := g.load()
+	if err != nil || h.current == nil || !h.rebooted() {
+		return false, err
+	}
+	unit, err := g.machine.Unit(ctx, bootService)
+	if err != nil || unit == nil {
+		return false, err
+	}
+	return unit.Active == "inactive" || unit.Active == "activating", nil
+}
+
 // MustLeave reports whether the host has to reboot because it still runs the kernel of a trial that was taken back: when what
 // was verified could not be kept, or when the guard was killed before it had the host reboot. It is so once for each trial that
 // was taken back. Whoever has withdrawn a trial decides when the host reboots.

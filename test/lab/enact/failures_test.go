@@ -64,6 +64,9 @@ func TestTrialsThatFail(t *testing.T) {
 	h.back("before")
 	h.lostRoot(before, line)
 
+	h.back("before")
+	h.hangingStart(line)
+
 	// The kernel takes no such value, so the host is not as planned when its time is over.
 	h.back("before")
 	unverified := h.write("unverified", []operation.Operation{
@@ -86,6 +89,31 @@ func (h *host) lostRoot(before, line string) {
 		h.t.Error("the initial memory disk did not say that it cannot mount the root")
 	}
 	h.takenBack("a root that cannot be mounted", before, line, "did not come up", status)
+}
+
+// hangingStart tries arguments with which a service of somebody else waits for ever, before what all others are ordered after: nobody reaches
+// the host, and its guard alone counts.
+func (h *host) hangingStart(line string) {
+	h.t.Helper()
+	h.run(`cat > /etc/systemd/system/hang.service <<'END'
+[Unit]
+DefaultDependencies=no
+Before=sysinit.target
+ConditionKernelCommandLine=nohz_full
+[Service]
+Type=oneshot
+TimeoutStartSec=infinity
+ExecStart=/bin/sleep infinity
+[Install]
+WantedBy=sysinit.target
+END
+systemctl enable hang.service; sync`)
+	before := h.manifest()
+	file := h.write("hanging", []operation.Operation{operation.AddKernelArguments("nohz_full=1", "panic=5")})
+	boot, _ := h.machine.BootID(h.ctx())
+	h.runUntilReboot(guardProgram + " apply --yes --deadline 1m " + file)
+	h.rebooted(boot)
+	h.takenBack("a start that hangs before sysinit.target", before, line, "has not started up to multi-user.target", h.settled())
 }
 
 // back goes back to a state that was saved.

@@ -35,9 +35,14 @@ type quietMachine struct {
 	emergency bool
 	// kubelet is nil on a host without one.
 	kubelet *kubeletservice.Service
+	// boot is the state of the unit that runs at each start; "" where systemd does not say it.
+	boot string
 }
 
 func (q quietMachine) Unit(_ context.Context, name string) (*kubelet.Unit, error) {
+	if name == "lowlatency-guard.service" && q.boot != "" {
+		return &kubelet.Unit{Name: name, Active: q.boot}, nil
+	}
 	if q.kubelet == nil {
 		return nil, nil //nolint:nilnil // There is no such service, and that is no error.
 	}
@@ -99,6 +104,8 @@ type tree struct {
 	isFull bool
 	// kubelet is nil on a host without one.
 	kubelet *kubeletservice.Service
+	// boot is the state of the unit that runs at each start; "" where systemd does not say it.
+	boot string
 	// pause is called in the place of a pause; nil for none.
 	pause func(long time.Duration)
 }
@@ -170,7 +177,7 @@ func (h *tree) session(answer string, out *bytes.Buffer) *session {
 	s := newSession()
 	s.root, s.out, s.in = h.root, out, strings.NewReader(answer)
 	s.machineOf = func(root string) Machine {
-		return quietMachine{guard.Below{Root: root}, &h.tools, h.emergency, h.kubelet}
+		return quietMachine{guard.Below{Root: root}, &h.tools, h.emergency, h.kubelet, h.boot}
 	}
 	s.diskOf = func(root string) (Disk, error) {
 		opened, err := hostfile.OpenRoot(root)
@@ -328,6 +335,32 @@ func TestTrialInAnEmergency(t *testing.T) {
 	}
 }
 
+// TestATrialBeforeTheStart: what the guard does at each start comes first, and is not waited for when the time of the trial is over.
+func TestATrialBeforeTheStart(t *testing.T) {
+	const file = "operations: [{kind: Unit, name: lowlatency-a.service, path: /etc/systemd/system/lowlatency-a.service, mode: 420, content: x, state: Present}]"
+	for name, tc := range map[string]struct {
+		then func(h *tree)
+		want string
+	}{
+		"it comes": {func(h *tree) { h.boot = "active" }, "Verified, and kept."},
+		"it fails": {func(h *tree) { h.boot = "failed" }, "Verified, and kept."},
+		"it hangs": {func(h *tree) { h.boot, h.emergency = "activating", true; h.write("proc/uptime", "600.00 10.00\n") }, "multi-user.target"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			h.says("", "reboot once", "apply", "--yes", h.file(file))
+			h.write("proc/sys/kernel/random/boot_id", "two\n")
+			h.boot = "inactive"
+			pauses := 0
+			h.pause = func(time.Duration) { pauses++; tc.then(h) }
+			out, err := h.run("", "trial")
+			if err != nil || !strings.Contains(out, tc.want) || pauses != 1 {
+				t.Errorf("trial: %q, %v, %d pauses", out, err, pauses)
+			}
+		})
+	}
+}
+
 // TestDocumentedOperations reads the file that the documentation shows.
 func TestDocumentedOperations(t *testing.T) {
 	text, err := os.ReadFile("../../../../docs/guard.md")
@@ -361,7 +394,7 @@ func (h *tree) instructed(key ed25519.PrivateKey) *guard.Guard {
 			h.t.Error(err)
 		}
 	})
-	g := guard.New(ownDisk{opened, false}, quietMachine{guard.Below{Root: h.root}, &h.tools, false, h.kubelet}, func(string) {})
+	g := guard.New(ownDisk{opened, false}, quietMachine{guard.Below{Root: h.root}, &h.tools, false, h.kubelet, h.boot}, func(string) {})
 	if err := g.Pin(guard.Trust{Key: key.Public().(ed25519.PublicKey), Node: "worker-1", NodeUID: "uid-1"}, nil); err != nil {
 		h.t.Fatal(err)
 	}

@@ -26,6 +26,8 @@ import (
 const (
 	// lookAgain is the time between two verifications of a host that is not yet as planned: services are still starting.
 	lookAgain = 10 * time.Second
+	// startLimit is how long a host may take to start before what was interrupted on it is taken back without waiting for it.
+	startLimit = 10 * time.Minute
 	// liveDeadline bounds the verification of a change without a reboot.
 	liveDeadline = time.Minute
 	// kubeletDeadline is added where the kubelet was started again for it: it has two minutes, and one more to prove itself.
@@ -68,15 +70,16 @@ func (s *session) look(ctx context.Context, g *guard.Guard, m Machine) (done boo
 	if err != nil {
 		return true, err
 	}
-	if onTrial == nil {
+	isStarting, over, err := s.time(ctx, g, m, onTrial)
+	switch {
+	case err != nil:
+		return true, err
+	case isStarting && !over:
+		return false, nil
+	case onTrial == nil:
 		s.watch = nil
 		return true, errors.Join(g.Settle(ctx), s.leave(ctx, g, m))
 	}
-	up, err := uptime(m)
-	if err != nil {
-		return true, err
-	}
-	over := up >= time.Duration(onTrial.DeadlineSeconds)*time.Second
 	// A host that has ended in a shell for its administrator has the arguments, too, and nothing else of what it is for.
 	if err := m.Tool(ctx, "/usr/bin/systemctl", "is-active", "--quiet", "multi-user.target"); err != nil {
 		if over {
@@ -85,6 +88,20 @@ func (s *session) look(ctx context.Context, g *guard.Guard, m Machine) (done boo
 		return false, nil
 	}
 	return s.decide(ctx, g, m, onTrial, over)
+}
+
+// time tells whether what the guard does at each start is still to come, and whether the time for that and for the verification is over.
+func (s *session) time(ctx context.Context, g *guard.Guard, m Machine, onTrial *guard.Trial) (isStarting, over bool, err error) {
+	limit := startLimit
+	if onTrial != nil {
+		limit = time.Duration(onTrial.DeadlineSeconds) * time.Second
+	}
+	up, err := uptime(m)
+	if err != nil {
+		return false, false, err
+	}
+	isStarting, err = g.IsStarting(ctx)
+	return isStarting, up >= limit, err
 }
 
 // leave reboots a host that still runs the kernel of a trial which was taken back.
