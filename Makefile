@@ -485,7 +485,7 @@ test-must-gather: programs-test-must-gather envtest ## Put what that image has o
 .PHONY: build-installer
 build-installer: $(KUSTOMIZE) ## Write everything that make deploy applies into dist/install.yaml.
 	@mkdir -p dist
-	hack/kustomize-build.sh $(KUSTOMIZE) $(CONFIG) $(IMG) > dist/install.yaml
+	hack/kustomize-build.sh $(KUSTOMIZE) $(CONFIG) $(IMG) $(TRAFFIC_IMG) > dist/install.yaml
 
 ##@ Deployment
 
@@ -498,12 +498,12 @@ uninstall: $(KUSTOMIZE) ## Remove the CRDs and with them every profile.
 	$(KUSTOMIZE) build config/crd | $(KUBECTL) delete --ignore-not-found -f -
 
 .PHONY: deploy
-deploy: $(KUSTOMIZE) ## Deploy the operator with image IMG.
-	hack/kustomize-build.sh $(KUSTOMIZE) $(CONFIG) $(IMG) | $(KUBECTL) apply --server-side -f -
+deploy: $(KUSTOMIZE) ## Deploy the operator with the images IMG and TRAFFIC_IMG.
+	hack/kustomize-build.sh $(KUSTOMIZE) $(CONFIG) $(IMG) $(TRAFFIC_IMG) | $(KUBECTL) apply --server-side -f -
 
 .PHONY: undeploy
 undeploy: $(KUSTOMIZE) ## Remove the operator; delete the profiles first, so that it can give the nodes back.
-	hack/kustomize-build.sh $(KUSTOMIZE) $(CONFIG) $(IMG) | $(KUBECTL) delete --ignore-not-found -f -
+	hack/kustomize-build.sh $(KUSTOMIZE) $(CONFIG) $(IMG) $(TRAFFIC_IMG) | $(KUBECTL) delete --ignore-not-found -f -
 
 ##@ Tools
 

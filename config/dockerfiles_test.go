@@ -56,6 +56,18 @@ func TestEnginesBuildBothImages(t *testing.T) {
 	}
 }
 
+// TestDeploymentsHaveBothImages: what a target applies runs the images that it was told.
+func TestDeploymentsHaveBothImages(t *testing.T) {
+	for _, target := range []string{"deploy", "undeploy", "build-installer"} {
+		make := exec.CommandContext(t.Context(), "make", "--no-print-directory", "-n", target, "IMG=one:1", "TRAFFIC_IMG=two:2", "CONFIG=openshift", "KUSTOMIZE=Makefile")
+		make.Dir = ".."
+		printed, err := make.CombinedOutput()
+		if err != nil || !strings.Contains(string(printed), "hack/kustomize-build.sh Makefile openshift one:1 two:2 ") {
+			t.Errorf("make %s: %s, %v", target, printed, err)
+		}
+	}
+}
+
 // leftBy are the patterns of what an ignore file leaves in the context.
 func leftBy(t *testing.T, file string) []string {
 	t.Helper()

@@ -18,13 +18,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
 
-// builtImage is the name of the image in config/, which an overlay replaces.
-var builtImage = regexp.MustCompile(`\bcontroller:latest\b`)
+// builtImage are the names of the images in config/, which an overlay replaces.
+var builtImage = regexp.MustCompile(`\bcontroller:latest\b|\bghcr\.io/`)
 
-// givenImage is what an overlay replaces it by.
+// givenTraffic is what an overlay replaces the image by that measures over the network, givenImage that of the operator.
+const givenTraffic = "registry.example.com/team/traffic:v9"
+
 const givenImage = "registry.example.com/team/lowlatency-operator@sha256:" +
 	"0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a"
 
@@ -46,7 +49,10 @@ func overlay(resource string, components ...string) []*unstructured.Unstructured
 	name, digest, _ := strings.Cut(givenImage, "@")
 	kustomization := map[string]any{
 		"resources": []string{relative(resource)},
-		"images":    []map[string]string{{"name": "controller", "newName": name, "digest": digest}},
+		"images": []map[string]string{
+			{"name": "controller", "newName": name, "digest": digest},
+			{"name": "ghcr.io/lowlatency-dev/lowlatency-traffic", "newName": "registry.example.com/team/traffic", "newTag": "v9"},
+		},
 	}
 	paths := make([]string, 0, len(components))
 	for _, component := range components {
@@ -70,7 +76,7 @@ func untyped(objects []*unstructured.Unstructured, kind, name string) map[string
 }
 
 // expectImage expects that images: alone has set the image wherever it stands, and that the manager reads it from its own Pod.
-func expectImage(objects []*unstructured.Unstructured) {
+func expectImage(objects []*unstructured.Unstructured, traffic string) {
 	GinkgoHelper()
 	for _, object := range objects {
 		content, err := object.MarshalJSON()
@@ -84,11 +90,15 @@ func expectImage(objects []*unstructured.Unstructured) {
 		And(HaveField("Name", "POD_NAMESPACE"), HaveField("ValueFrom.FieldRef.FieldPath", "metadata.namespace"))))
 	agent := find[appsv1.DaemonSet](objects, "DaemonSet", "lowlatency-operator-agent").Spec.Template.Spec.Containers[0]
 	Expect(agent.Image).To(Equal(givenImage))
+	template := find[corev1.PodTemplate](objects, "PodTemplate", "lowlatency-operator-traffic-image")
+	Expect(template.Namespace).To(Equal("lowlatency-operator-system"))
+	Expect(template.Labels).To(HaveKeyWithValue(v1alpha1.LabelComponent, v1alpha1.ComponentTrafficImage))
+	Expect(template.Template.Spec.Containers).To(HaveExactElements(HaveField("Image", traffic)))
 }
 
 var _ = Describe("Overlays", func() {
 	DescribeTable("take another image by images: alone", func(resource string, components ...string) {
-		expectImage(overlay(resource, components...))
+		expectImage(overlay(resource, components...), givenTraffic)
 	},
 		Entry("Kubernetes", "default"),
 		Entry("Kubernetes with repair", "repair"),
@@ -171,9 +181,7 @@ var _ = Describe("Overlays", func() {
 			"<registry>", registry, "<digest>", digest).Replace(shown)
 		Expect(os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(written), 0o600)).To(Succeed())
 		objects := build(folder)
-		expectImage(objects)
-		manager := find[appsv1.Deployment](objects, "Deployment", "lowlatency-operator-controller-manager").Spec.Template.Spec.Containers[0]
-		Expect(manager.Env).To(ContainElement(corev1.EnvVar{Name: "RELATED_IMAGE_TRAFFIC", Value: registry + "/lowlatency-traffic@sha256:" + digest}))
+		expectImage(objects, registry+"/lowlatency-traffic@sha256:"+digest)
 	})
 
 	It("of a repository elsewhere are built by its URL", func(ctx SpecContext) {
@@ -189,6 +197,6 @@ var _ = Describe("Overlays", func() {
 			output, err := command.CombinedOutput()
 			Expect(err).NotTo(HaveOccurred(), string(output))
 		}
-		expectImage(overlay("file://" + repository + "//config/openshift-repair?ref=main"))
+		expectImage(overlay("file://"+repository+"//config/openshift-repair?ref=main"), givenTraffic)
 	})
 })

@@ -36,6 +36,8 @@ type TestReconciler struct {
 	live client.Reader
 	// image is that of the operator, trafficImage the one that measures over the network; "" when it is not known.
 	image, trafficImage string
+	// namespace is where the manager runs.
+	namespace string
 	// agentNamespace is the one in which pods may use the network namespace of a node.
 	agentNamespace string
 	recorder       events.EventRecorder
@@ -52,6 +54,7 @@ var _ reconcile.Reconciler = (*TestReconciler)(nil)
 // +kubebuilder:rbac:groups=lowlatency.dev,resources=latencytests/status,verbs=patch
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",namespace=lowlatency-operator-system,resources=podtemplates,verbs=list
 
 // Reconcile brings one test a step further.
 func (r *TestReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -85,8 +88,12 @@ func (r *TestReconciler) reconcile(ctx context.Context, key client.ObjectKey) (t
 }
 
 func (r *TestReconciler) gather(ctx context.Context, test *v1alpha1.LatencyTest) (*latencytest.World, error) {
+	trafficImage, err := r.imageOfTraffic(ctx, test.Spec.Kind)
+	if err != nil {
+		return nil, err
+	}
 	w := &latencytest.World{
-		Test: test, Image: r.image, TrafficImage: r.trafficImage, HostNamespace: r.agentNamespace, Now: r.clock.Now().Truncate(time.Second),
+		Test: test, Image: r.image, TrafficImage: trafficImage, HostNamespace: r.agentNamespace, Now: r.clock.Now().Truncate(time.Second),
 		Reports: map[string]*v1alpha1.LowLatencyNode{},
 	}
 	reports, err := listReports(ctx, r.client)
@@ -109,6 +116,24 @@ func (r *TestReconciler) gather(ctx context.Context, test *v1alpha1.LatencyTest)
 		return nil, err
 	}
 	return w, r.gatherJobs(ctx, w)
+}
+
+// imageOfTraffic is the image that measures over the network; "" when it is not known, or the test does not.
+func (r *TestReconciler) imageOfTraffic(ctx context.Context, kind v1alpha1.LatencyTestKind) (string, error) {
+	if r.trafficImage != "" || kind == v1alpha1.LatencyTestJitter {
+		return r.trafficImage, nil
+	}
+	var templates corev1.PodTemplateList
+	labels := client.MatchingLabels{v1alpha1.LabelComponent: v1alpha1.ComponentTrafficImage}
+	if err := r.live.List(ctx, &templates, client.InNamespace(r.namespace), labels); err != nil {
+		return "", fmt.Errorf("looking for the image that measures over the network: %w", err)
+	}
+	for i := range templates.Items {
+		for _, container := range templates.Items[i].Template.Spec.Containers {
+			return container.Image, nil
+		}
+	}
+	return "", nil
 }
 
 // gatherJobs reads what carries the label of the test, whoever has made it.

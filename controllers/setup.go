@@ -45,7 +45,8 @@ type Options struct {
 	AgentNamespace string
 	// Image of the operator, which the device plugins run, too. Without it pools are reported as impossible.
 	Image string
-	// TrafficImage measures over the network. Without it LatencyTests that do are reported as impossible.
+	// TrafficImage measures over the network; "" for that of the PodTemplate in Namespace whose component is v1alpha1.ComponentTrafficImage.
+	// Without any, LatencyTests that do are reported as impossible.
 	TrafficImage string
 	// Platform brings plans to nodes; nil makes the one of Kind.
 	Platform platform.Platform
@@ -102,8 +103,9 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		return fmt.Errorf("setting up the reconciler of BypassNICPools: %w", err)
 	}
 	tests := &TestReconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), image: options.Image, trafficImage: options.TrafficImage, agentNamespace: options.AgentNamespace,
-		recorder: recorder, clock: options.Clock, statuses: newLastStatuses(latencytest.SameStatus),
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), image: options.Image, trafficImage: options.TrafficImage, namespace: options.Namespace,
+		agentNamespace: options.AgentNamespace,
+		recorder:       recorder, clock: options.Clock, statuses: newLastStatuses(latencytest.SameStatus),
 	}
 	if err := tests.setup(mgr); err != nil {
 		return fmt.Errorf("setting up the reconciler of LatencyTests: %w", err)

@@ -29,6 +29,10 @@ const (
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 )
 
+// ComponentTrafficImage is the value of LabelComponent of the PodTemplate whose container has the image lowlatency-traffic: nothing is started from
+// it, and kustomize replaces images there.
+const ComponentTrafficImage = "traffic-image"
+
 // Values of LabelComponent of what runs on nodes.
 const (
 	// ComponentAgent is the agent of a node.

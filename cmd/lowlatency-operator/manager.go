@@ -87,7 +87,8 @@ func (f *managerFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.image, "image", "",
 		"The image of the operator, which the device plugins of BypassNICPools run. Defaults to the image of the manager's own Pod.")
 	flags.StringVar(&f.trafficImage, "traffic-image", os.Getenv("RELATED_IMAGE_TRAFFIC"),
-		"The image lowlatency-traffic, which LatencyTests run that measure over the network. Defaults to the environment variable RELATED_IMAGE_TRAFFIC.")
+		"The image lowlatency-traffic, which LatencyTests run that measure over the network. Defaults to the environment variable RELATED_IMAGE_TRAFFIC, "+
+			"and else to the image of the PodTemplate with the label app.kubernetes.io/component="+v1alpha1.ComponentTrafficImage+" in the namespace of the manager.")
 	flags.StringVar(&f.podName, "pod-name", os.Getenv("POD_NAME"),
 		"The name of the manager's own Pod, empty outside of a cluster. Defaults to the environment variable POD_NAME.")
 	flags.StringVar(&f.platform, "platform", os.Getenv("PLATFORM"),

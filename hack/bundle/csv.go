@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -92,15 +93,17 @@ func withImage(related []any, name, image string) []any {
 
 // install is the strategy: deployments with the images, and the rights of their accounts.
 func install(r release, p *parts) (map[string]any, error) {
-	replace := strings.NewReplacer(installer.SourceImage, r.image, installer.SourceTrafficImage, cmp.Or(r.trafficImage, installer.SourceTrafficImage))
 	var deployments []any
 	for _, deployment := range p.deployments {
+		if err := tellTrafficImage(deployment, cmp.Or(r.trafficImage, p.trafficImage)); err != nil {
+			return nil, err
+		}
 		spec, err := json.Marshal(deployment.Object["spec"])
 		if err != nil {
 			return nil, err
 		}
 		var withImage any
-		if err := json.Unmarshal([]byte(replace.Replace(string(spec))), &withImage); err != nil {
+		if err := json.Unmarshal([]byte(strings.ReplaceAll(string(spec), installer.SourceImage, r.image)), &withImage); err != nil {
 			return nil, err
 		}
 		deployments = append(deployments, map[string]any{
@@ -110,6 +113,26 @@ func install(r release, p *parts) (map[string]any, error) {
 	return map[string]any{"strategy": "deployment", "spec": map[string]any{
 		"deployments": deployments, "clusterPermissions": permissions(p.clusterRules), "permissions": permissions(p.rules),
 	}}, nil
+}
+
+// tellTrafficImage has the manager know the image that measures over the network.
+func tellTrafficImage(deployment *unstructured.Unstructured, image string) error {
+	if image == "" {
+		return errors.New("no PodTemplate of config/manager has the image that measures over the network")
+	}
+	containers, _, err := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
+	if err != nil {
+		return fmt.Errorf("the Deployment %s: %w", deployment.GetName(), err)
+	}
+	for _, one := range containers {
+		container, ok := one.(map[string]any)
+		if !ok || container["name"] != "manager" {
+			continue
+		}
+		environment, _ := container["env"].([]any)
+		container["env"] = append(environment, map[string]any{"name": "RELATED_IMAGE_TRAFFIC", "value": image})
+	}
+	return unstructured.SetNestedSlice(deployment.Object, containers, "spec", "template", "spec", "containers")
 }
 
 func permissions(rules map[string][]rbacv1.PolicyRule) []any {

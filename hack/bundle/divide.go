@@ -23,6 +23,8 @@ type parts struct {
 	definitions, bundled, deployments []*unstructured.Unstructured
 	// clusterRules and rules are the rights of the service accounts of these deployments, by name.
 	clusterRules, rules map[string][]rbacv1.PolicyRule
+	// trafficImage measures over the network.
+	trafficImage string
 	// installed is what the installer installs.
 	installed []*unstructured.Unstructured
 }
@@ -53,6 +55,9 @@ func divide(objects []*unstructured.Unstructured) (*parts, error) {
 			p.definitions = append(p.definitions, object)
 		case kind == "Deployment":
 			p.deployments = append(p.deployments, object)
+		case kind == "PodTemplate":
+			// Operator Lifecycle Manager takes none: of a bundle the manager reads the image from its environment.
+			p.trafficImage = imageOf(object)
 		case kind == "Service", kind == "PodDisruptionBudget":
 			object.SetNamespace("")
 			p.bundled = append(p.bundled, object)
@@ -62,6 +67,18 @@ func divide(objects []*unstructured.Unstructured) (*parts, error) {
 	}
 	p.clusterRules[installerAccount] = append(p.clusterRules[installerAccount], rightsToInstall(p.installed)...)
 	return p, nil
+}
+
+// imageOf is the image of the first container of a PodTemplate; "" where there is none.
+func imageOf(object *unstructured.Unstructured) string {
+	containers, _, _ := unstructured.NestedSlice(object.Object, "template", "spec", "containers")
+	for _, one := range containers {
+		if container, ok := one.(map[string]any); ok {
+			image, _ := container["image"].(string)
+			return image
+		}
+	}
+	return ""
 }
 
 // accountsOf are the service accounts of the deployments.

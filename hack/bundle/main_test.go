@@ -17,6 +17,7 @@ import (
 
 	"github.com/lowlatency-dev/lowlatency-operator/hack/kustomization"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/crdschema"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/installer"
 )
 
 func divided(t *testing.T) *parts {
@@ -55,6 +56,8 @@ func TestNothingIsLost(t *testing.T) {
 		}
 	}
 	known["Namespace/lowlatency-operator-system"] = true
+	// The image in it is told to the manager.
+	known["PodTemplate/lowlatency-operator-traffic-image"] = p.trafficImage == installer.SourceTrafficImage
 	for _, object := range deployed {
 		if !known[object.GetKind()+"/"+object.GetName()] {
 			t.Errorf("%s is nobody's", key(object))
@@ -184,6 +187,9 @@ func TestRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectRelatedImages(t, csv, image, traffic)
+	if told := strings.Count(string(text), "- name: RELATED_IMAGE_TRAFFIC\n                  value: "+traffic+"\n"); told != 1 {
+		t.Errorf("%d containers are told the image that measures over the network, want one", told)
+	}
 	if strings.Contains(string(text), "controller:latest") || strings.Count(string(text), image) != 4 {
 		t.Errorf("the image stands in %d places, want two deployments, an annotation and relatedImages", strings.Count(string(text), image))
 	}

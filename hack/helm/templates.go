@@ -209,7 +209,7 @@ func spell(one *unstructured.Unstructured) (string, error) {
 	text := strings.NewReplacer(
 		"{{", `{{ "{{" }}`,
 		"}}", `{{ "}}" }}`,
-		"value: "+installer.SourceTrafficImage, `value: {{ include "lowlatency-operator.trafficImage" . | quote }}`,
+		"image: "+installer.SourceTrafficImage, `image: {{ include "lowlatency-operator.trafficImage" . | quote }}`,
 		"image: "+installer.SourceImage, `image: {{ include "lowlatency-operator.image" . | quote }}`,
 		"app.kubernetes.io/managed-by: kustomize", "app.kubernetes.io/managed-by: {{ .Release.Service }}",
 		installer.SourceNamespace, "{{ .Values.namespaces.operator }}",

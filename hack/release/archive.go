@@ -79,7 +79,10 @@ func (r *release) archiveFolder(name, folder, as string) error {
 
 // writeManifest writes what kustomize builds from folders of config, with the image of the release.
 func (r *release) writeManifest(name string, overlay kustomization.Overlay) error {
-	overlay.Images = []kustomization.Image{{Name: "controller", NewName: r.image, Digest: r.digest}}
+	traffic, _, _ := strings.Cut(installer.SourceTrafficImage, ":")
+	overlay.Images = []kustomization.Image{
+		{Name: "controller", NewName: r.image, Digest: r.digest}, {Name: traffic, NewName: r.trafficImage, Digest: r.trafficDigest},
+	}
 	objects, err := kustomization.BuildOverlay("config", overlay)
 	if err != nil {
 		return err
@@ -91,8 +94,7 @@ func (r *release) writeManifest(name string, overlay kustomization.Overlay) erro
 			return fmt.Errorf("writing %s: %w", name, err)
 		}
 		text.WriteString("---\n")
-		// kustomize replaces images of containers only, and this one stands in a variable of the manager.
-		text.WriteString(strings.ReplaceAll(string(content), installer.SourceTrafficImage, r.trafficReference()))
+		text.Write(content)
 	}
 	return os.WriteFile(r.path(name), text.Bytes(), 0o644) //nolint:gosec // Everybody may read it.
 }

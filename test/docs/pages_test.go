@@ -306,7 +306,7 @@ func TestInstallNamesWhatIsInstalled(t *testing.T) {
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
 	told := []string{
-		"Deployment", "DaemonSet", "NetworkPolicy", "PodDisruptionBudget", "SecurityContextConstraints", "ServiceMonitor", "PrometheusRule", "ValidatingAdmissionPolicy",
+		"Deployment", "DaemonSet", "PodTemplate", "NetworkPolicy", "PodDisruptionBudget", "SecurityContextConstraints", "ServiceMonitor", "PrometheusRule", "ValidatingAdmissionPolicy",
 	}
 	names := map[string]bool{}
 	for _, object := range built {

@@ -23,6 +23,9 @@ import (
 // OperatorImage is the image as make image builds it, imported on the nodes; no registry has it.
 const OperatorImage = "lab.local/lowlatency-operator:lab"
 
+// TrafficImage is the image that measures over the network, likewise.
+const TrafficImage = "lab.local/lowlatency-traffic:lab"
+
 // BuildPrograms builds packages of the project, by their paths in it, into a folder: static, as programs are released.
 func BuildPrograms(ctx context.Context, folder string, packages ...string) error {
 	named := make([]string, len(packages))
@@ -42,9 +45,9 @@ func BuildOperatorImage(ctx context.Context, path string) error {
 	return buildImage(ctx, "lowlatency-operator", OperatorImage, "image.tar", path)
 }
 
-// BuildTrafficImage writes the image that measures over the network, under a name.
-func BuildTrafficImage(ctx context.Context, name, path string) error {
-	return buildImage(ctx, "lowlatency-traffic", name, "traffic-image.tar", path)
+// BuildTrafficImage writes TrafficImage.
+func BuildTrafficImage(ctx context.Context, path string) error {
+	return buildImage(ctx, "lowlatency-traffic", TrafficImage, "traffic-image.tar", path)
 }
 
 // buildImage writes one of the project's images, of which the program that builds it makes an archive.
@@ -74,7 +77,7 @@ func (p Programs) Deployment(ctx context.Context, components ...string) ([]*unst
 		return nil, err
 	}
 	command := exec.CommandContext(ctx, filepath.Join(root, "hack", "kustomize-build.sh"),
-		append([]string{p.File("kustomize"), "default", OperatorImage}, components...)...)
+		append([]string{p.File("kustomize"), "default", OperatorImage, TrafficImage}, components...)...)
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	deployment, err := command.Output()

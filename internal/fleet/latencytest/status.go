@@ -31,8 +31,8 @@ func (d *decider) stalled() (reason, message string) {
 func (d *decider) impossible() (reason, message string) {
 	switch {
 	case d.Test.Spec.Kind != v1alpha1.LatencyTestJitter && d.TrafficImage == "":
-		return v1alpha1.ReasonImageUnknown, "the image lowlatency-traffic, which measures over the network, is not known: start the operator's " +
-			"manager with --traffic-image or the environment variable RELATED_IMAGE_TRAFFIC"
+		return v1alpha1.ReasonImageUnknown, "the image lowlatency-traffic, which measures over the network, is not known: apply the PodTemplate of config/manager, or start the " +
+			"operator's manager with --traffic-image or the environment variable RELATED_IMAGE_TRAFFIC"
 	case d.Test.Spec.Kind == v1alpha1.LatencyTestJitter && d.Image == "":
 		return v1alpha1.ReasonImageUnknown, "the image of the operator's program is not known: start the operator's manager with --image, " +
 			"or as a Pod with the environment variable POD_NAME"

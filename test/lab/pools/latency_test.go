@@ -16,12 +16,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -344,25 +342,4 @@ func (s *scene) deleted(t *testing.T) string {
 		t.Errorf("on the node this still runs:\n%s", left)
 	}
 	return "neither the test nor its 2 Jobs and 2 pods are there, and none of their programs runs on the node"
-}
-
-// trafficImage is the image of lowlatency-traffic that the manager of the deployment is told.
-func (s *scene) trafficImage(t *testing.T) string {
-	t.Helper()
-	for _, object := range s.deployment {
-		deployment := &appsv1.Deployment{}
-		if object.GetKind() != "Deployment" {
-			continue
-		}
-		must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, deployment))
-		for _, container := range deployment.Spec.Template.Spec.Containers {
-			for _, variable := range container.Env {
-				if variable.Name == "RELATED_IMAGE_TRAFFIC" {
-					return variable.Value
-				}
-			}
-		}
-	}
-	t.Fatal("no Deployment names the image that measures over the network")
-	return ""
 }

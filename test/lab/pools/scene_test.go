@@ -108,7 +108,7 @@ func (s *scene) nodeFiles(t *testing.T) string {
 		"workload": {Name: workloadImage, Program: filepath.Join(s.built, "workload")},
 	}))
 	must(t, lab.BuildOperatorImage(t.Context(), filepath.Join(dir, "images", "operator.tar")))
-	must(t, lab.BuildTrafficImage(t.Context(), s.trafficImage(t), filepath.Join(dir, "images", "traffic.tar")))
+	must(t, lab.BuildTrafficImage(t.Context(), filepath.Join(dir, "images", "traffic.tar")))
 	for name, path := range map[string]string{
 		"kubectl-lowlatency": filepath.Join(s.built, "kubectl-lowlatency"), "workload": filepath.Join(s.built, "workload"),
 		"enforcer": cmp.Or(os.Getenv(foreignEnforcer), filepath.Join(s.built, "enforcer")),
