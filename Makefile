@@ -9,6 +9,8 @@ IMG ?= lowlatency-operator:latest
 # The image that LatencyTests run which measure over the network, as docker-build names it.
 TRAFFIC_IMG ?= lowlatency-traffic:latest
 CONFIG ?= default
+# Components of config/ that are added to it, such as prometheus-cert-manager and enactment.
+COMPONENTS ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 # The commit and its time, for builds that see no repository.
 COMMIT ?= $(shell TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%H$$(git diff --quiet HEAD || echo -dirty),%cd 2>/dev/null)
@@ -485,7 +487,7 @@ test-must-gather: programs-test-must-gather envtest ## Put what that image has o
 .PHONY: build-installer
 build-installer: $(KUSTOMIZE) ## Write everything that make deploy applies into dist/install.yaml.
 	@mkdir -p dist
-	hack/kustomize-build.sh $(KUSTOMIZE) $(CONFIG) $(IMG) $(TRAFFIC_IMG) > dist/install.yaml
+	hack/kustomize-build.sh $(KUSTOMIZE) $(CONFIG) $(IMG) $(TRAFFIC_IMG) $(COMPONENTS) > dist/install.yaml
 
 ##@ Deployment
 
@@ -499,11 +501,11 @@ uninstall: $(KUSTOMIZE) ## Remove the CRDs and with them every profile.
 
 .PHONY: deploy
 deploy: $(KUSTOMIZE) ## Deploy the operator with the images IMG and TRAFFIC_IMG.
-	hack/kustomize-build.sh $(KUSTOMIZE) $(CONFIG) $(IMG) $(TRAFFIC_IMG) | $(KUBECTL) apply --server-side -f -
+	hack/kustomize-build.sh $(KUSTOMIZE) $(CONFIG) $(IMG) $(TRAFFIC_IMG) $(COMPONENTS) | $(KUBECTL) apply --server-side -f -
 
 .PHONY: undeploy
 undeploy: $(KUSTOMIZE) ## Remove the operator; delete the profiles first, so that it can give the nodes back.
-	hack/kustomize-build.sh $(KUSTOMIZE) $(CONFIG) $(IMG) $(TRAFFIC_IMG) | $(KUBECTL) delete --ignore-not-found -f -
+	hack/kustomize-build.sh $(KUSTOMIZE) $(CONFIG) $(IMG) $(TRAFFIC_IMG) $(COMPONENTS) | $(KUBECTL) delete --ignore-not-found -f -
 
 ##@ Tools
 

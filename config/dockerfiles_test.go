@@ -59,10 +59,10 @@ func TestEnginesBuildBothImages(t *testing.T) {
 // TestDeploymentsHaveBothImages: what a target applies runs the images that it was told.
 func TestDeploymentsHaveBothImages(t *testing.T) {
 	for _, target := range []string{"deploy", "undeploy", "build-installer"} {
-		make := exec.CommandContext(t.Context(), "make", "--no-print-directory", "-n", target, "IMG=one:1", "TRAFFIC_IMG=two:2", "CONFIG=openshift", "KUSTOMIZE=Makefile")
+		make := exec.CommandContext(t.Context(), "make", "--no-print-directory", "-n", target, "IMG=one:1", "TRAFFIC_IMG=two:2", "CONFIG=openshift", "COMPONENTS=a b", "KUSTOMIZE=Makefile")
 		make.Dir = ".."
 		printed, err := make.CombinedOutput()
-		if err != nil || !strings.Contains(string(printed), "hack/kustomize-build.sh Makefile openshift one:1 two:2 ") {
+		if err != nil || !strings.Contains(string(printed), "hack/kustomize-build.sh Makefile openshift one:1 two:2 a b ") {
 			t.Errorf("make %s: %s, %v", target, printed, err)
 		}
 	}

@@ -32,7 +32,7 @@ qemu-img            qemu-utils       lab lab-short lab-pools lab-latency lab-onl
 mmdebstrap          mmdebstrap       lab lab-short lab-pools lab-latency lab-onload lab-enact lab-image test-must-gather
 mke2fs              e2fsprogs        lab lab-short lab-pools lab-latency lab-onload lab-enact lab-image
 cpio                cpio             lab jitter-pair
-git                 git              test docs-test bundle-fixture test-upgrade olm argocd argocd-olm lab-onload image-twice
+git                 git              test docs-test bundle-fixture test-upgrade olm argocd argocd-olm lab-onload image-twice release test-release
 tar                 tar              bundle-fixture test-upgrade olm argocd-olm test-hwloc lab-onload lab-pools lab-latency jitter-pair
 strip               binutils         lab-onload
 dpkg                dpkg             lab lab-pools lab-latency jitter-pair

@@ -180,6 +180,7 @@ func (r *release) makeManifests(context.Context) error {
 	for name, overlay := range map[string]kustomization.Overlay{
 		"install.yaml": of("openshift"), "install-repair.yaml": of("openshift-repair"), "install-kubernetes.yaml": of("default"),
 		"install-kubernetes-monitoring.yaml": of("default", "prometheus-cert-manager"), "crds.yaml": of("crd"),
+		"dashboard-console.yaml": of("dashboard"), "dashboard-grafana.yaml": of("dashboard-grafana"),
 	} {
 		if err := r.writeManifest(name, overlay); err != nil {
 			return err
