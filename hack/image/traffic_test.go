@@ -76,7 +76,7 @@ func buildTraffic(t *testing.T, s source, into string) (digest string, files []s
 func debianLibrary(t *testing.T, s source) (archive string) {
 	t.Helper()
 	if _, err := exec.LookPath("apt-get"); err != nil {
-		t.Skip("packages of Debian are got on a Debian only")
+		t.Fatal("apt-get is missing: packages of Debian are got on a Debian only")
 	}
 	on, err := targetOf(runtime.GOARCH)
 	must(t, err)

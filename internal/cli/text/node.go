@@ -164,8 +164,16 @@ func (d *nodeDrawing) warning(hit bool) string {
 	return " "
 }
 
+// letters of a core are those of its roles, in the colour of what is wrong where a finding names one of its CPUs.
 func (d *nodeDrawing) letters(core topology.Core) string {
-	return padRight(strings.Join(coreLetters(core, d.roles, d.palette), "/"), d.lettersWidth()) + d.warning(slices.ContainsFunc(core.CPUs.IDs(), d.view.Names))
+	roles, hit := d.roles, slices.ContainsFunc(core.CPUs.IDs(), d.view.Names)
+	if hit {
+		roles = slices.Clone(roles)
+		for i := range roles {
+			roles[i].paint = d.palette.Bad
+		}
+	}
+	return padRight(strings.Join(coreLetters(core, roles, d.palette), "/"), d.lettersWidth()) + d.warning(hit)
 }
 
 // lettersWidth is the room that the letters of any core need.
@@ -184,7 +192,10 @@ func (d *nodeDrawing) single(cpu int) string {
 	if r.paint == nil {
 		return "? "
 	}
-	return r.paint(r.letter) + d.warning(d.view.Names(cpu))
+	if d.view.Names(cpu) {
+		return d.palette.Bad(r.letter) + d.warning(true)
+	}
+	return r.paint(r.letter) + d.warning(false)
 }
 
 func (d *nodeDrawing) nicSign(nic topology.NIC) string {
