@@ -358,7 +358,7 @@ const (
 	CountedInterruptsNone CountedInterrupts = "None"
 )
 
-// NetworkMeasurement is what was measured over the network. Of each figure, the worst repetition counts.
+// NetworkMeasurement is what was measured over the network. Of each latency, the worst repetition counts; messages that were lost or left late are those of all.
 type NetworkMeasurement struct {
 	// server is the name of the node that ran the server.
 	// +kubebuilder:validation:MaxLength=253

@@ -161,7 +161,7 @@ type LatencyTestSpec struct {
 	// +optional
 	DurationSeconds int32 `json:"durationSeconds,omitempty"`
 
-	// repetitions is how often the measurement is made, 1 to 10; the worst repetition is judged. Kinds ContainerVersusHost and StackComparison have 5 to 10, each of
+	// repetitions is how often the measurement is made, 1 to 10; of each latency the worst repetition is judged, and messages that were lost or left late are counted over all. Kinds ContainerVersusHost and StackComparison have 5 to 10, each of
 	// which measures all sides, one after the other, in an order that turns round with each repetition. When omitted, this means the
 	// user has no opinion and the operator chooses a default, which is subject to change over time. The current default is 1, and 6 for kinds
 	// ContainerVersusHost and StackComparison.

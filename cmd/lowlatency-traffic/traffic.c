@@ -325,16 +325,45 @@ static struct sockaddr_in local_of(int s)
 	return address;
 }
 
-/* pong answers messages until there were as many, or the control connection has something to say. */
+/* number writes the number of a message into its first bytes, as far as there is room. */
+static void number(unsigned char *message, size_t bytes, uint64_t sequence)
+{
+	for (size_t i = 0; i < bytes && i < 8; i++)
+		message[i] = (unsigned char)(sequence >> 8 * i);
+}
+
+/* number_of reads it, and sets the bits that there was room for. */
+static uint64_t number_of(const unsigned char *message, size_t bytes, uint64_t *mask)
+{
+	size_t room = bytes < 8 ? bytes : 8;
+	uint64_t sequence = 0;
+	*mask = room == 8 ? UINT64_MAX : ((uint64_t)1 << 8 * room) - 1;
+	for (size_t i = 0; i < room; i++)
+		sequence |= (uint64_t)message[i] << 8 * i;
+	return sequence;
+}
+
+/* is_before tells whether a number is that of an earlier message, or the same. */
+static bool is_before(uint64_t sequence, uint64_t other, uint64_t mask) { return ((other - sequence) & mask) <= mask / 2; }
+
+/*
+ * pong answers messages until there were as many, or the control connection has something to say. A datagram that the way has doubled, or that is late
+ * of another size, is answered and not counted: the last ones would find nobody.
+ */
 static bool pong(struct end *e, size_t bytes, uint64_t count)
 {
 	int64_t heard = now();
+	uint64_t last = 0, mask;
 	for (uint64_t done = 0; done < count;) {
 		int64_t n = take(e, bytes, e->timeout_ms * MILLISECOND);
 		if (n >= 0) {
 			if (!give(e, e->in, (size_t)n))
 				return false;
-			done++, heard = 0;
+			heard = 0;
+			uint64_t sequence = number_of(e->in, bytes, &mask);
+			if ((size_t)n != bytes || (done > 0 && mask != 0 && is_before(sequence, last, mask)))
+				continue;
+			done++, last = sequence;
 			continue;
 		}
 		if (n != TOO_LATE)
@@ -686,13 +715,6 @@ static void meet(struct end *e)
 		finish(strncmp(line, "error ", 6) == 0 ? "Refused" : "Vanished", "the server opens no socket for messages: %s", line);
 }
 
-/* number writes the number of a message into its first bytes, as far as there is room. */
-static void number(unsigned char *message, size_t bytes, uint64_t sequence)
-{
-	for (size_t i = 0; i < bytes && i < 8; i++)
-		message[i] = (unsigned char)(sequence >> 8 * i);
-}
-
 /* Counts of messages of one size. */
 struct counts {
 	uint64_t lost, stray, lost_in_a_row, answered;
@@ -704,13 +726,9 @@ static bool is_stray(const struct end *e, size_t bytes, int64_t got, uint64_t se
 {
 	if ((size_t)got != bytes)
 		return (size_t)got == earlier_bytes;
-	unsigned width = bytes < 8 ? (unsigned)bytes * 8 : 64;
-	if (width == 0 || memcmp(e->in + width / 8, e->out + width / 8, bytes - width / 8) != 0)
-		return false;
-	uint64_t mask = width == 64 ? UINT64_MAX : ((uint64_t)1 << width) - 1, seen = 0;
-	for (unsigned i = 0; i < width; i += 8)
-		seen |= (uint64_t)e->in[i / 8] << i;
-	return ((sequence - seen) & mask) <= mask / 2;
+	uint64_t mask, seen = number_of(e->in, bytes, &mask);
+	size_t room = bytes < 8 ? bytes : 8;
+	return mask != 0 && memcmp(e->in + room, e->out + room, bytes - room) == 0 && is_before(seen, sequence, mask);
 }
 
 /* ping sends one message and waits for it to come back. The result is the time that took, or TOO_LATE. */

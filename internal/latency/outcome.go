@@ -153,7 +153,8 @@ func worst(found []Outcome) Outcome {
 	return Outcome{Passed, ReasonWithinBudget, "within the budget"}
 }
 
-// judgeOne holds one distribution and its loss against a budget.
+// judgeOne holds one distribution and its loss against a budget. A message without an answer is later than any limit: percentiles of those that were
+// answered say nothing where more than their rest was not.
 func judgeOne(what string, d *Distribution, lost uint64, budget Budget) Outcome {
 	if limit := budget.MaximumNanoseconds; limit > 0 && d.MaximumNanoseconds > limit {
 		return over(what, "the maximum", d.MaximumNanoseconds, limit)
@@ -166,6 +167,10 @@ func judgeOne(what string, d *Distribution, lost uint64, budget Budget) Outcome 
 	}
 	passed := Outcome{Verdict: Passed}
 	for _, limit := range budget.Limits {
+		if unanswered := float64(lost); unanswered > (1-limit.Percent/100)*(unanswered+float64(d.Samples)) {
+			return Outcome{Failed, ReasonLoss, fmt.Sprintf("%s: %d of %d messages had no answer, so that no %g %% of them had one within %s",
+				what, lost, lost+d.Samples, limit.Percent, time.Duration(limit.Nanoseconds))}
+		}
 		p, carried := d.At(limit.Percent)
 		if !carried {
 			passed = Outcome{Inconclusive, ReasonTooFewSamples, fmt.Sprintf("%s: %d samples do not carry %g %%, which takes %d",

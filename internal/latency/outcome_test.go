@@ -40,7 +40,10 @@ func TestJudge(t *testing.T) {
 		"too few":   {1000, 0, Budget{Limits: []Limit{{99, 9000}}}, Outcome{Inconclusive, ReasonTooFewSamples, "1 bytes: 1000 samples do not carry 99 %, which takes 10000"}},
 		"loss":      {1000, 3, Budget{LossPartsPerMillion: &some}, Outcome{Failed, ReasonLoss, "64 bytes: 3 of 1003 messages were lost, and the budget has 2000 parts per million"}},
 		"some loss": {1000, 2, Budget{LossPartsPerMillion: &some}, Outcome{Passed, ReasonWithinBudget, "within the budget"}},
-		"all lost":  {0, 0, Budget{MaximumNanoseconds: 1}, Outcome{Inconclusive, ReasonTooFewSamples, "1 bytes: no message came back"}},
+		"more lost than the percentile leaves": {1000, 112, Budget{Limits: []Limit{{90, 901}}}, Outcome{Failed, ReasonLoss,
+			"64 bytes: 112 of 1112 messages had no answer, so that no 90 % of them had one within 901ns"}},
+		"as many lost": {1000, 111, Budget{Limits: []Limit{{90, 901}}}, Outcome{Passed, ReasonWithinBudget, "within the budget"}},
+		"all lost":     {0, 0, Budget{MaximumNanoseconds: 1}, Outcome{Inconclusive, ReasonTooFewSamples, "1 bytes: no message came back"}},
 		"the kernel": {1000, 0, Budget{Accelerated: true}, Outcome{Inconclusive, ReasonNotAccelerated,
 			"the path was not accelerated: the kernel counted 2000 for 2000 messages at the client and 2000 for 2000 messages at the server"}},
 	}

@@ -43,6 +43,30 @@ type Stream struct {
 	Gaps uint64 `json:"gaps"`
 }
 
+// lost are the messages that were lost and those that were sent, of the stream and of a second one where there is one: a way that is full may drop
+// these alone.
+func (r *Rate) lost() (lost, sent uint64) {
+	lost, sent = r.Load.Lost, r.Load.Sent
+	if r.Probes != nil {
+		lost, sent = lost+r.Probes.Lost, sent+r.Probes.Sent
+	}
+	return lost, sent
+}
+
+// judgeLoss holds what was lost on both ways against a limit; nil where it is kept. An answer that did not come may be one to a question that was
+// lost, which is counted already: only more of them than questions were lost for certain.
+func (r *Rate) judgeLoss(what string, limit *float64) *Outcome {
+	lost, sent := r.lost()
+	of := "messages"
+	if !exceeds(lost, sent, limit) {
+		lost, sent, of = max(lost, r.AnswersLost), sent+r.AnswersWanted, "messages and answers"
+	}
+	if !exceeds(lost, sent, limit) {
+		return nil
+	}
+	return &Outcome{Failed, ReasonLoss, fmt.Sprintf("%s: %d of %d %s were lost, and the budget has %g parts per million", what, lost, sent, of, *limit)}
+}
+
 // achievedShare is the share of a rate that the sender must have reached for the rate to be judged.
 const achievedShare = 0.98
 
@@ -60,18 +84,13 @@ func judgeRate(r *Rate, budget Budget) Outcome {
 	if !r.IsOnSchedule() {
 		return Outcome{Inconclusive, ReasonGeneratorLimit, fmt.Sprintf("%s: the generator was the limit: it sent %.0f", what, r.AchievedPerSecond)}
 	}
-	lost, sent := r.Load.Lost, r.Load.Sent
-	if r.Probes != nil {
-		// A way that is full may drop these alone.
-		lost, sent = lost+r.Probes.Lost, sent+r.Probes.Sent
-	}
-	if limit := budget.LossPartsPerMillion; exceeds(lost, sent, limit) {
-		return Outcome{Failed, ReasonLoss, fmt.Sprintf("%s: %d of %d messages were lost, and the budget has %g parts per million", what, lost, sent, *limit)}
+	if loss := r.judgeLoss(what, budget.LossPartsPerMillion); loss != nil {
+		return *loss
 	}
 	if limit := budget.LatePartsPerMillion; exceeds(r.Late, r.Load.Sent, limit) {
 		return Outcome{Failed, ReasonLateSends, fmt.Sprintf("%s: %d of %d messages left late, the latest by %s, and the budget has %g parts per million", what,
 			r.Late, r.Load.Sent, time.Duration(r.MaximumLatenessNanoseconds), *limit)}
 	}
 	budget.LossPartsPerMillion = nil
-	return judgeOne(what, &r.FromIntended, 0, budget)
+	return judgeOne(what, &r.FromIntended, r.AnswersLost, budget)
 }

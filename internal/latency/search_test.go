@@ -228,7 +228,27 @@ func TestJudgeRates(t *testing.T) {
 	if got := Judge(r, Budget{LossPartsPerMillion: &most}); got.Reason != ReasonLoss || !strings.Contains(got.Message, "2 of 1100 messages") {
 		t.Errorf("%+v", got)
 	}
-	r.Rates[0].AchievedPerSecond = 90
+	r.Rates[0].Probes = nil
+	for answers, want := range map[uint64]struct {
+		limit  float64
+		reason Reason
+	}{
+		1: {0, ReasonLoss}, 2: {1000, ReasonWithinBudget}, 3: {1000, ReasonLoss},
+	} {
+		r.Rates[0].AnswersWanted, r.Rates[0].AnswersLost = 1000, answers
+		if got := Judge(r, Budget{LossPartsPerMillion: &want.limit}); got.Reason != want.reason {
+			t.Errorf("with %d answers lost: %+v", answers, got)
+		}
+	}
+	// Of 1000 messages that were answered and 120 that were not, 90 % have no latency.
+	r.Rates[0].AnswersLost = 120
+	if got := Judge(r, Budget{Limits: []Limit{{90, 1_000_000}}}); got.Reason != ReasonLoss || !strings.Contains(got.Message, "no 90 % of them had one within 1ms") {
+		t.Errorf("%+v", got)
+	}
+	if got := Judge(r, Budget{Limits: []Limit{{50, 1_000_000}}}); got.Reason != ReasonWithinBudget {
+		t.Errorf("%+v", got)
+	}
+	r.Rates[0].AnswersLost, r.Rates[0].AchievedPerSecond = 0, 90
 	for _, budget := range []Budget{{}, {MaximumNanoseconds: 1}} {
 		if got := Judge(r, budget); got.Reason != ReasonGeneratorLimit {
 			t.Errorf("%+v", got)

@@ -82,7 +82,7 @@ func CheckEnded(result *latency.Result) error {
 	return Problem{string(result.Outcome.Reason), result.Outcome.Message}
 }
 
-// TrafficRecord sums up the repetitions of a measurement over the network, whose client was kept to a CPU: of each figure the worst.
+// TrafficRecord sums up the repetitions of a measurement over the network, whose client was kept to a CPU: of each latency the worst, and counts of all.
 func TrafficRecord(kind v1alpha1.LatencyTestKind, cpu int, results []*latency.Result, kernel, boot string) (qualification.Record, error) {
 	if len(results) == 0 || len(results[0].Sizes) == 0 {
 		return qualification.Record{}, errors.New("nothing was measured")

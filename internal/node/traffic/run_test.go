@@ -196,6 +196,66 @@ func TestServerOutlivesStrangers(t *testing.T) {
 	}
 }
 
+// TestDoubledDatagrams: what the way makes two of is answered and counts once, so that the last message of a batch has its answer; what is late of
+// another size counts for nothing.
+func TestDoubledDatagrams(t *testing.T) {
+	port, log, _ := serving(t)
+	control, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = control.Close() }()
+	lines := bufio.NewReader(control)
+	hear := func(prefix string) string {
+		t.Helper()
+		for {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				t.Fatalf("waiting for %q: %v: %s", prefix, err, log)
+			}
+			if strings.HasPrefix(line, prefix) {
+				return line
+			}
+		}
+	}
+	_, _ = io.WriteString(control, "lowlatency-traffic 3 UDP Spin -\n")
+	var data int
+	if _, err := fmt.Sscanf(hear("ok "), "ok %d", &data); err != nil {
+		t.Fatal(err)
+	}
+	hear("open")
+	messages, err := net.Dial("udp", fmt.Sprintf("127.0.0.1:%d", data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = messages.Close() }()
+	for _, size := range []int{1, 8, 64} {
+		_, _ = fmt.Fprintf(control, "ping %d 10\n", size)
+		hear("ready")
+		for sequence := range 10 {
+			message := make([]byte, size)
+			message[0] = byte(250 + sequence)
+			for _, bytes := range [][]byte{make([]byte, size+1), message, message} {
+				if _, err := messages.Write(bytes); err != nil {
+					t.Fatal(err)
+				}
+				if sequence == 9 && len(bytes) == size {
+					break
+				}
+			}
+			for answered := false; !answered; {
+				answer := make([]byte, 2*size)
+				_ = messages.SetReadDeadline(time.Now().Add(10 * time.Second))
+				n, err := messages.Read(answer)
+				if err != nil {
+					t.Fatalf("message %d of %d bytes has no answer: %v: %s", sequence, size, err, log)
+				}
+				answered = bytes.Equal(answer[:n], message)
+			}
+		}
+	}
+}
+
 // hostile is a server that follows the protocol up to where a test says otherwise.
 type hostile struct {
 	greeting string
