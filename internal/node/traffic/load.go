@@ -123,7 +123,10 @@ func measureStream(ctx context.Context, program string, request *RateRequest, pr
 	if err != nil || len(result.Rates) == 0 {
 		return result, nil, err
 	}
-	return result, timesOf(&output.Streams[0], result, request.RoundTrip), nil
+	if request.back == nil {
+		request.back = new(wayBack(result, request.RoundTrip))
+	}
+	return result, timesOf(&output.Streams[0], *request.back), nil
 }
 
 // addTo adds to a result what a later stream or trial used of both CPUs, its path and its remarks.

@@ -42,6 +42,9 @@ type RateRequest struct {
 	// Environment of the program; nil for that of this one.
 	Environment []string
 
+	// back is the way back of an answer, which the first stream of a search has found with a warm end and many messages; nil before. Later ones
+	// send a few beforehand, of which a single interruption would move it.
+	back *int64
 	// mostPerStream is the limit of messages of a stream; 0 for that of the program. Tests lower it.
 	mostPerStream uint64
 }
@@ -120,13 +123,17 @@ type rateTimes struct {
 	intended, actual []int64
 }
 
-// timesOf is what was seen of a stream. Its way back is the mean half of a round trip while nothing else was sent; an answer that took less in all was on its
-// way for no time, and not for less than none.
-func timesOf(s *StreamTimes, quiet *latency.Result, roundTrip bool) *rateTimes {
-	back := int64(0)
-	if len(quiet.Sizes) > 0 && !roundTrip {
-		back = int64(quiet.Sizes[len(quiet.Sizes)-1].Distribution.MeanNanoseconds)
+// wayBack is the mean half of a round trip while nothing else was sent; 0 where whole round trips are measured.
+func wayBack(quiet *latency.Result, roundTrip bool) int64 {
+	if len(quiet.Sizes) == 0 || roundTrip {
+		return 0
 	}
+	return int64(quiet.Sizes[len(quiet.Sizes)-1].Distribution.MeanNanoseconds)
+}
+
+// timesOf is what was seen of a stream, less the way back of its answers: one that took less in all was on its way for no time, and not for less
+// than none.
+func timesOf(s *StreamTimes, back int64) *rateTimes {
 	t := &rateTimes{intended: make([]int64, len(s.Answers)), actual: make([]int64, len(s.Answers)), rate: latency.Rate{
 		PerSecond: s.Rate, Bytes: s.Bytes, Load: streamOf(s.Count, s.Load),
 		Late: s.Late, MaximumLatenessNanoseconds: s.Latest, AnswersWanted: s.Wanted, AnswersLost: s.Wanted - min(s.Wanted, uint64(len(s.Answers))),

@@ -81,7 +81,7 @@ func TestRateOf(t *testing.T) {
 		Answers: []Answer{{0, 500, 2000}, {1000, 1000, 1100}},
 	}
 	quiet := &latency.Result{Sizes: []latency.Size{{Distribution: latency.Distribution{MeanNanoseconds: 400}}}}
-	got, err := timesOf(times, quiet, false).distribute()
+	got, err := timesOf(times, wayBack(quiet, false)).distribute()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestRateOf(t *testing.T) {
 	if diff := cmp.Diff(want, got.TimeLine); diff != "" {
 		t.Errorf("time line (-want +got):\n%s", diff)
 	}
-	if whole, _ := timesOf(times, quiet, true).distribute(); whole.FromIntended.MaximumNanoseconds != 2000 {
+	if whole, _ := timesOf(times, wayBack(quiet, true)).distribute(); whole.FromIntended.MaximumNanoseconds != 2000 {
 		t.Errorf("%+v", whole)
 	}
 }
@@ -176,6 +176,28 @@ func TestLongTrials(t *testing.T) {
 		return
 	}
 	t.Error("no trial was on its schedule")
+}
+
+// TestWayBackOfASearch: what the first stream has found of the way back holds for all that follow.
+func TestWayBackOfASearch(t *testing.T) {
+	port, _, _ := serving(t)
+	r := slow(port)
+	step := latency.Step{Phase: latency.PhaseSearch, Rate: 200, Duration: 100 * time.Millisecond}
+	trial := func() *latency.Rate {
+		t.Helper()
+		got, err := measureTrial(t.Context(), os.Getenv(sanitizedVariable), &r, step, func(Progress) {})
+		if err != nil || len(got.Rates) != 1 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		return &got.Rates[0]
+	}
+	if first := trial(); first.FromIntended.MaximumNanoseconds == 0 || r.back == nil || *r.back <= 0 {
+		t.Fatalf("the first trial: %+v, way back %v", first, r.back)
+	}
+	*r.back = time.Hour.Nanoseconds()
+	if later := trial(); later.FromIntended.MaximumNanoseconds != 0 {
+		t.Errorf("a later trial has a way back of its own: %+v", later)
+	}
 }
 
 // checkThreeStreams wants the messages of three streams of 367 ms, and as many probes, all of which were answered.

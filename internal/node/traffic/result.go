@@ -55,7 +55,7 @@ func resultOf(kind latency.Kind, request *Request, here latency.Host, output *Ou
 		result.Sizes = append(result.Sizes, latency.Size{Bytes: one.Bytes, Lost: one.Lost, Stray: one.Stray, Distribution: d, TimeLine: line})
 	}
 	for i := range output.Streams {
-		one, err := timesOf(&output.Streams[i], result, request.RoundTrip).distribute()
+		one, err := timesOf(&output.Streams[i], wayBack(result, request.RoundTrip)).distribute()
 		if err != nil {
 			return nil, fmt.Errorf("%d messages a second: %w", output.Streams[i].Rate, err)
 		}
