@@ -4,8 +4,9 @@
 package v1alpha1
 
 // LoadSearchTest has the parameters of kind LoadSearch. A rate passes a trial when the client sent it, its loss and its percentiles are
-// within their limits, and a percentile has not grown too much over that of the lowest rate. The rate is doubled or halved until one
-// has passed and a higher one has not, then the two are brought together, and the best rate is confirmed by a long trial.
+// within their limits, and a percentile has not grown too much over that of the lowest rate. Without percentiles and growth, loss alone decides. A
+// first rate is doubled until one does not pass, then the best rate and the one above are brought together, and the best rate is confirmed by a
+// long trial.
 //
 // +kubebuilder:validation:XValidation:rule="(!has(self.lowestMessagesPerSecond) || !has(self.highestMessagesPerSecond) || self.lowestMessagesPerSecond <= self.highestMessagesPerSecond) && (!has(self.firstMessagesPerSecond) || ((!has(self.lowestMessagesPerSecond) || self.lowestMessagesPerSecond <= self.firstMessagesPerSecond) && (!has(self.highestMessagesPerSecond) || self.firstMessagesPerSecond <= self.highestMessagesPerSecond)))",message="spec.loadSearch.lowestMessagesPerSecond, firstMessagesPerSecond and highestMessagesPerSecond must not descend."
 // +kubebuilder:validation:XValidation:rule="(!has(self.sniffSeconds) || ((!has(self.trialSeconds) || self.sniffSeconds <= self.trialSeconds) && (!has(self.confirmSeconds) || self.sniffSeconds <= self.confirmSeconds))) && (!has(self.trialSeconds) || !has(self.confirmSeconds) || self.trialSeconds <= self.confirmSeconds)",message="spec.loadSearch.sniffSeconds, trialSeconds and confirmSeconds must not descend."

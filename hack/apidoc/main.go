@@ -247,7 +247,7 @@ func blocks(description string) string {
 	for _, p := range parts {
 		text := paragraph(strings.Join(p.lines, " "))
 		if p.isExample {
-			text = "```\n" + strings.Join(p.lines, "\n") + "\n```"
+			text = "```text\n" + strings.Join(p.lines, "\n") + "\n```"
 		}
 		all = append(all, text)
 	}

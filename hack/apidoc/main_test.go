@@ -14,7 +14,7 @@ const description = "pages are reserved\nfor every NIC.\n\nReserving is <not> gi
 
 // TestDescriptionsKeepTheirShape: paragraphs stay apart and examples keep their lines and their indentation, on the page and in a cell.
 func TestDescriptionsKeepTheirShape(t *testing.T) {
-	page := "pages are reserved for every NIC.\n\nReserving is &lt;not> giving:\n\n```\nhugepages:\n- {size: 2Mi}\n  # a | b_c\n```\n\nWhen omitted, none."
+	page := "pages are reserved for every NIC.\n\nReserving is &lt;not> giving:\n\n```text\nhugepages:\n- {size: 2Mi}\n  # a | b_c\n```\n\nWhen omitted, none."
 	if diff := cmp.Diff(page, blocks(description)); diff != "" {
 		t.Errorf("on the page (-want +got):\n%s", diff)
 	}

@@ -228,7 +228,19 @@ func TestJudgeRates(t *testing.T) {
 	if got := Judge(r, Budget{LossPartsPerMillion: &most}); got.Reason != ReasonLoss || !strings.Contains(got.Message, "2 of 1100 messages") {
 		t.Errorf("%+v", got)
 	}
-	r.Rates[0].Probes = nil
+	r.Rates[0].AchievedPerSecond = 90
+	for _, budget := range []Budget{{}, {MaximumNanoseconds: 1}} {
+		if got := Judge(r, budget); got.Reason != ReasonGeneratorLimit {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+// TestJudgeAnswers: what did not come back is lost, too, and later than any limit.
+func TestJudgeAnswers(t *testing.T) {
+	r := measured(t, 1000, 0)
+	r.Kind = KindRateSweep
+	r.Rates = []Rate{{PerSecond: 100, AchievedPerSecond: 99, Load: Stream{Sent: 1000}, FromIntended: r.Sizes[0].Distribution}}
 	for answers, want := range map[uint64]struct {
 		limit  float64
 		reason Reason
@@ -247,11 +259,5 @@ func TestJudgeRates(t *testing.T) {
 	}
 	if got := Judge(r, Budget{Limits: []Limit{{50, 1_000_000}}}); got.Reason != ReasonWithinBudget {
 		t.Errorf("%+v", got)
-	}
-	r.Rates[0].AnswersLost, r.Rates[0].AchievedPerSecond = 0, 90
-	for _, budget := range []Budget{{}, {MaximumNanoseconds: 1}} {
-		if got := Judge(r, budget); got.Reason != ReasonGeneratorLimit {
-			t.Errorf("%+v", got)
-		}
 	}
 }

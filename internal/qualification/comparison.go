@@ -318,12 +318,27 @@ func judgeComparison(measured *v1alpha1.LatencyMeasurement, budget *v1alpha1.Lat
 			found = append(found, judgeSide(side, n.Comparison.Base, budget)...)
 		}
 	}
-	for _, outcome := range []v1alpha1.LatencyOutcome{v1alpha1.LatencyFailed, v1alpha1.LatencyInconclusive} {
+	verdict := Verdict{v1alpha1.LatencyPassed, v1alpha1.TestWithinBudget, "within the budget: " + networkFigures(measured)}
+	for _, outcome := range []v1alpha1.LatencyOutcome{v1alpha1.LatencyInconclusive, v1alpha1.LatencyFailed} {
 		if at := slices.IndexFunc(found, func(v Verdict) bool { return v.Outcome == outcome }); at >= 0 {
-			return found[at]
+			verdict = found[at]
 		}
 	}
-	return Verdict{v1alpha1.LatencyPassed, v1alpha1.TestWithinBudget, "within the budget: " + networkFigures(measured)}
+	verdict.Message += otherCPUs(n.Comparison)
+	return verdict
+}
+
+// otherCPUs says, as the end of a sentence, that the clients of the sides were not kept to the same CPUs, which may be a part of what tells them
+// apart; "" where they were.
+func otherCPUs(c *v1alpha1.ComparisonMeasurement) string {
+	words, differ := make([]string, 0, len(c.Sides)), false
+	for i := range c.Sides {
+		words, differ = append(words, sideWords(c.Sides[i].Side)+" "+c.Sides[i].CPUs), differ || c.Sides[i].CPUs != c.Sides[0].CPUs
+	}
+	if !differ {
+		return ""
+	}
+	return "; the sides were measured on different CPUs, which may be a part of it: " + strings.Join(words, ", ")
 }
 
 // judgeSide has a verdict for each size and bound that is not kept, or not known to be.

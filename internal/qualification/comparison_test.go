@@ -132,6 +132,12 @@ func TestJudgeComparisons(t *testing.T) {
 			accelerated[run].Network.Path = v1alpha1.LatencyPathAccelerated
 		}
 	}
+	moved := runsOf(p, 1000, 10_000, 10_000, 10_000, 10_000, 10_000)
+	for run := range moved {
+		if p.SideOf(run).IsOnHost {
+			moved[run].CPUs = "6"
+		}
+	}
 	bounds := func(percentile v1alpha1.PercentileName, parts int32) *v1alpha1.LatencyBudget {
 		return &v1alpha1.LatencyBudget{Ratios: []v1alpha1.LatencyRatioBound{{Percentile: percentile, MaximumPartsPerThousand: parts}}}
 	}
@@ -148,13 +154,14 @@ func TestJudgeComparisons(t *testing.T) {
 		"not told apart":   {unsteady, bounds(v1alpha1.P50, 1010), "Inconclusive Ratio", "which the measurements do not tell apart from the 1.010 of the budget: measure longer, or with more repetitions"},
 		"not carried":      {steady, bounds(v1alpha1.P99, 1200), "Inconclusive TooFewSamples", "container to host, 1024 bytes, 99 %: 5 pairs of measurements carry no ratio: each takes 10000 samples of the size, and 5 pairs an interval"},
 		"failed before it": {steady, bounds(v1alpha1.P99, 1098), "Failed Ratio", "64 bytes, 99 %"},
+		"other CPUs":       {moved, bounds(v1alpha1.P50, 1010), "Passed WithinBudget", "; the sides were measured on different CPUs, which may be a part of it: container 4, host 6"},
 		"two paths":        {accelerated, bounds(v1alpha1.P50, 2000), "Inconclusive PathsDiffer", "container Kernel (the kernel counted 2 for 2 messages), host Accelerated (the kernel counted 2 for 2 messages)"},
 		"another path": {steady, &v1alpha1.LatencyBudget{Path: v1alpha1.LatencyPathAccelerated}, "Inconclusive NotAccelerated",
 			"the path was not accelerated: the kernel counted 2 for 2 messages"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Judge(Compared(p, tc.records, "n2"), tc.budget)
-			if string(got.Outcome)+" "+got.Reason != tc.reason || !strings.Contains(got.Message, tc.message) {
+			if string(got.Outcome)+" "+got.Reason != tc.reason || !strings.Contains(got.Message, tc.message) || strings.Contains(got.Message, "different CPUs") != (name == "other CPUs") {
 				t.Errorf("%+v", got)
 			}
 		})

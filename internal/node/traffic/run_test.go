@@ -200,58 +200,71 @@ func TestServerOutlivesStrangers(t *testing.T) {
 // another size counts for nothing.
 func TestDoubledDatagrams(t *testing.T) {
 	port, log, _ := serving(t)
-	control, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = control.Close() }()
+	control := dialed(t, "tcp", port)
 	lines := bufio.NewReader(control)
-	hear := func(prefix string) string {
-		t.Helper()
-		for {
-			line, err := lines.ReadString('\n')
-			if err != nil {
-				t.Fatalf("waiting for %q: %v: %s", prefix, err, log)
-			}
-			if strings.HasPrefix(line, prefix) {
-				return line
-			}
-		}
-	}
 	_, _ = io.WriteString(control, "lowlatency-traffic 3 UDP Spin -\n")
 	var data int
-	if _, err := fmt.Sscanf(hear("ok "), "ok %d", &data); err != nil {
+	if _, err := fmt.Sscanf(heard(t, lines, "ok "), "ok %d", &data); err != nil {
 		t.Fatal(err)
 	}
-	hear("open")
-	messages, err := net.Dial("udp", fmt.Sprintf("127.0.0.1:%d", data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = messages.Close() }()
+	heard(t, lines, "open")
+	messages := dialed(t, "udp", data)
 	for _, size := range []int{1, 8, 64} {
 		_, _ = fmt.Fprintf(control, "ping %d 10\n", size)
-		hear("ready")
+		heard(t, lines, "ready")
 		for sequence := range 10 {
 			message := make([]byte, size)
 			message[0] = byte(250 + sequence)
-			for _, bytes := range [][]byte{make([]byte, size+1), message, message} {
-				if _, err := messages.Write(bytes); err != nil {
-					t.Fatal(err)
-				}
-				if sequence == 9 && len(bytes) == size {
-					break
-				}
+			all := [][]byte{make([]byte, size+1), message, message}
+			if sequence == 9 {
+				all = all[:2]
 			}
-			for answered := false; !answered; {
-				answer := make([]byte, 2*size)
-				_ = messages.SetReadDeadline(time.Now().Add(10 * time.Second))
-				n, err := messages.Read(answer)
-				if err != nil {
-					t.Fatalf("message %d of %d bytes has no answer: %v: %s", sequence, size, err, log)
-				}
-				answered = bytes.Equal(answer[:n], message)
+			if !isAnswered(t, messages, message, all) {
+				t.Fatalf("message %d of %d bytes has no answer: %s", sequence, size, log)
 			}
+		}
+	}
+}
+
+// dialed is a connection to a port of this machine, for as long as the test runs.
+func dialed(t *testing.T, network string, port int) net.Conn {
+	t.Helper()
+	connection, err := net.Dial(network, fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = connection.Close() })
+	return connection
+}
+
+// heard is the next line that begins with something.
+func heard(t *testing.T, lines *bufio.Reader, prefix string) string {
+	t.Helper()
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatalf("waiting for %q: %v", prefix, err)
+		}
+		if strings.HasPrefix(line, prefix) {
+			return line
+		}
+	}
+}
+
+// isAnswered sends datagrams, and reports whether an answer to one comes.
+func isAnswered(t *testing.T, to net.Conn, message []byte, all [][]byte) bool {
+	t.Helper()
+	for _, one := range all {
+		if _, err := to.Write(one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer := make([]byte, 2*len(message)+1)
+	_ = to.SetReadDeadline(time.Now().Add(10 * time.Second))
+	for {
+		n, err := to.Read(answer)
+		if err != nil || bytes.Equal(answer[:n], message) {
+			return err == nil
 		}
 	}
 }
