@@ -64,10 +64,17 @@ func TestOLM(t *testing.T) {
 
 	o.bringIntoForce()
 	o.seen("profile and pool", "Ready, 3 nodes proven")
-	before := o.rendered()
-	o.upgrade(before)
+	o.check(o.Client.Create(o.t.Context(), quiet()))
+	measured := o.measured()
+	o.seen("LatencyTest", "%d nodes measured; the Jobs and their figures are simulated", len(measured))
+	o.upgrade(o.rendered())
+	if diff := cmp.Diff(measured, o.measured()); diff != "" {
+		t.Errorf("the upgrade has changed what was measured (-before +after):\n%s", diff)
+	}
+	o.seen("LatencyTest after the upgrade", "the same results, and nothing measured anew")
 	o.removeInOrder()
 	o.removeOperatorFirst()
+	o.removeDefinitionsFirst()
 	o.finish("olm.txt")
 }
 
@@ -134,6 +141,7 @@ func (o *olm) serve(arguments ...string) {
 	o.catalogs++
 	folder := filepath.Join(o.dir, fmt.Sprint("catalog-", o.catalogs))
 	output(o.t, "../..", "go", append([]string{"run", "./hack/bundle", "-catalog", folder}, arguments...)...)
+	output(o.t, "../..", o.opm, "validate", folder)
 	_, listens, _ := strings.Cut(o.address, ":")
 	o.catalog = start(o.t, filepath.Join(o.dir, "opm.log"), []string{"HOME=" + o.dir, "PATH=/nowhere"}, o.opm,
 		"serve", folder, "-p", listens, "--cache-dir", filepath.Join(o.dir, fmt.Sprint("cache-", o.catalogs)),
@@ -338,6 +346,27 @@ func (o *olm) removeInOrder() {
 	o.unsubscribe()
 	o.nothingIsLeft()
 	o.seen("removal in the right order", "nodes released, then operator, agents, policies and their namespace gone; no finalizer left")
+}
+
+// removeDefinitionsFirst deletes the kinds while a profile is in force and the operator runs: the objects go with them, and the operator releases
+// the nodes.
+func (o *olm) removeDefinitionsFirst() {
+	o.t.Helper()
+	o.subscribe(map[string]any{})
+	o.succeeded(newRelease)
+	o.bringIntoForce()
+	o.removeDefinitions(definitionNames()...)
+	o.await("nodes are released", func() string {
+		for name := range o.rendered() {
+			if !strings.HasPrefix(name, "reboots") {
+				return name + " is there"
+			}
+		}
+		return ""
+	})
+	o.unsubscribe()
+	o.nothingIsLeft()
+	o.seen("kinds removed first", "profile and pool go with them, nodes released; then the operator removed, no finalizer left")
 }
 
 // removeOperatorFirst deletes the operator while a profile is in force, and then the profile.

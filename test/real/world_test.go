@@ -309,7 +309,10 @@ func (w *world) rendered() map[string]string {
 			if object.GetLabels()[v1alpha1.LabelManagedBy] != v1alpha1.ProjectName {
 				continue
 			}
-			content := map[string]any{}
+			// What was written is in the generation, too; the uid tells one that was made anew.
+			content := map[string]any{"metadata": []any{
+				object.GetUID(), object.GetGeneration(), object.GetLabels(), object.GetAnnotations(), object.GetFinalizers(), object.GetOwnerReferences(),
+			}}
 			for name, value := range object.Object {
 				if name != "metadata" && name != "status" {
 					content[name] = value
@@ -322,6 +325,37 @@ func (w *world) rendered() map[string]string {
 		all["reboots of "+name] = strconv.Itoa(w.Fleet.Reboots(name))
 	}
 	return all
+}
+
+// quiet measures all hosts once.
+func quiet() *v1alpha1.LatencyTest {
+	test := &v1alpha1.LatencyTest{ObjectMeta: metav1.ObjectMeta{Name: "quiet", Namespace: metav1.NamespaceDefault}}
+	test.Spec.Nodes.Profile = "trading"
+	test.Spec.Kind = v1alpha1.LatencyTestJitter
+	test.Spec.DurationSeconds = 60
+	return test
+}
+
+// measured is what was measured on all hosts, once it was.
+func (w *world) measured() []v1alpha1.LatencyTestResult {
+	w.t.Helper()
+	test := quiet()
+	w.await("all hosts are measured", func() string {
+		if err := w.Client.Get(w.t.Context(), client.ObjectKeyFromObject(test), test); err != nil {
+			return err.Error()
+		}
+		done := 0
+		for _, result := range test.Status.Results {
+			if result.Outcome != "" && result.Outcome != v1alpha1.LatencyInconclusive && result.Activity == v1alpha1.LatencyIdle {
+				done++
+			}
+		}
+		if done != 3 {
+			return text(test.Status)
+		}
+		return ""
+	})
+	return test.Status.Results
 }
 
 // released waits until profile and pool are gone, and everything that they made.
