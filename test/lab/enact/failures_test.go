@@ -48,7 +48,7 @@ func TestTrialsThatFail(t *testing.T) {
 	h.row("a root= beside that of the host", "refused", strings.TrimSpace(result.Stderr))
 
 	h.fullDisk(before)
-	h.back("before")
+	h.back()
 
 	// Without a program in the initial memory disk the kernel mounts the root itself, for which it has no driver, and panics.
 	panics := h.write("panics", []operation.Operation{
@@ -61,14 +61,14 @@ func TestTrialsThatFail(t *testing.T) {
 	}
 	h.takenBack("a kernel that panics at boot", before, line, "did not come up", status)
 
-	h.back("before")
+	h.back()
 	h.lostRoot(before, line)
 
-	h.back("before")
+	h.back()
 	h.hangingStart(line)
 
 	// The kernel takes no such value, so the host is not as planned when its time is over.
-	h.back("before")
+	h.back()
 	unverified := h.write("unverified", []operation.Operation{
 		operation.SetSysctl("vm.swappiness", "9999"),
 		operation.AddKernelArguments("nohz_full=1", "panic=5"),
@@ -116,10 +116,10 @@ systemctl enable hang.service; sync`)
 	h.takenBack("a start that hangs before sysinit.target", before, line, "has not started up to multi-user.target", h.settled())
 }
 
-// back goes back to a state that was saved.
-func (h *host) back(name string) {
+// back goes back to the state before the first attempt.
+func (h *host) back() {
 	h.t.Helper()
-	if err := h.machine.Load(h.ctx(), name); err != nil {
+	if err := h.machine.Load(h.ctx(), "before"); err != nil {
 		h.t.Fatal(err)
 	}
 }
