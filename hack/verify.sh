@@ -22,7 +22,7 @@ state() {
 without_digest() {
   git ls-files -- '*Dockerfile*' 'config/*.yaml' 'hack/*.yaml' 'bundle/manifests/*.yaml' |
     xargs grep -HnE '^(ARG [A-Z_]*IMAGE=|FROM |[ -]*image: )' |
-    grep -vE '@sha256:[0-9a-f]{64}|FROM .*\$\{[A-Z_]+\}|=scratch$|FROM scratch|image: "?(controller:latest|registry[.]example[.]com/|ghcr.io/lowlatency-dev/|\{\{ include "lowlatency-operator.image")'
+    grep -vE '@sha256:[0-9a-f]{64}|FROM .*\$\{[A-Z_]+\}|=scratch$|FROM scratch|image: "?(controller:latest|registry[.]example[.]com/|ghcr.io/lowlatency-dev/|\{\{ include "lowlatency-operator[.](image|trafficImage)")'
 }
 
 if unpinned=$(without_digest); then
