@@ -5,6 +5,7 @@ package latency
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -167,7 +168,7 @@ func judgeOne(what string, d *Distribution, lost uint64, budget Budget) Outcome 
 	}
 	passed := Outcome{Verdict: Passed}
 	for _, limit := range budget.Limits {
-		if unanswered := float64(lost); unanswered > (1-limit.Percent/100)*(unanswered+float64(d.Samples)) {
+		if rest := math.Round((100 - limit.Percent) * 1e4); exceeds(lost, lost+d.Samples, &rest) {
 			return Outcome{Failed, ReasonLoss, fmt.Sprintf("%s: %d of %d messages had no answer, so that no %g %% of them had one within %s",
 				what, lost, lost+d.Samples, limit.Percent, time.Duration(limit.Nanoseconds))}
 		}

@@ -133,9 +133,9 @@ func withoutKubeletCgroups(list string) bool {
 func isOn(value string) bool  { return isSwitched(value, true) }
 func isOff(value string) bool { return isSwitched(value, false) }
 
-// isNotOff reports whether a value leaves a feature on that is on unless it is switched off.
 const waitsAfterPanic = "keeps a node whose kernel has panicked waiting, so that it does not come back by itself"
 
+// isNotOff reports whether a value leaves a feature on that is on unless it is switched off.
 func isNotOff(value string) bool { return !isOff(value) }
 
 func isSwitched(value string, on bool) bool {

@@ -112,6 +112,25 @@ func TestTrialOfUnrestrictedEntries(t *testing.T) {
 	}
 }
 
+// TestWithoutTrial: our entry goes however others have laid it out, and nothing of theirs goes with it.
+func TestWithoutTrial(t *testing.T) {
+	const theirs = "menuentry 'memtest' {\n\tlinux16 /memtest\n}\n"
+	ours := trialStart + " {\n\tlinux /v a=1\n}\n"
+	for name, tc := range map[string]struct{ content, want string }{
+		"alone":                        {ours, ""},
+		"between":                      {"set a=1\n" + ours + theirs, "set a=1\n" + theirs},
+		"twice":                        {ours + theirs + ours, theirs},
+		"with a block in it":           {trialStart + " --unrestricted {\n\tif true; then {\n\t}\n\tfi\n}\n" + theirs, theirs},
+		"with spaces behind its end":   {strings.TrimSuffix(ours, "\n") + "  \n" + theirs, theirs},
+		"without an end":               {strings.TrimSuffix(ours, "}\n"), strings.TrimSuffix(ours, "}\n")},
+		"of another name, by somebody": {"menuentry 'Low latency: trial' --id lowlatency-trial-2 {\n}\n", "menuentry 'Low latency: trial' --id lowlatency-trial-2 {\n}\n"},
+	} {
+		if got := withoutTrial(tc.content); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
 // TestArmOfDebian: what grub-script-check refuses is not started.
 func TestArmOfDebian(t *testing.T) {
 	loader, err := Find(debianHost(t))

@@ -96,7 +96,7 @@ func (d debian) Trial(change Arguments) ([]Write, error) {
 		return nil, err
 	}
 	lines := append([]string{head}, start.with(append(arguments, words...))...)
-	others, _ := withoutTrial(string(custom.Content))
+	others := withoutTrial(string(custom.Content))
 	state := hostfile.File(others+strings.Join(append(lines, "}"), "\n")+"\n", 0o644)
 	if custom.Type == hostfile.Regular {
 		state.Mode, state.UID, state.GID, state.Label = custom.Mode, custom.UID, custom.GID, custom.Label
@@ -118,36 +118,32 @@ func trialHead(start *entry, texts ...string) (string, error) {
 	return head + " {", nil
 }
 
-// withoutTrial is a custom.cfg without entries of ours, and whether it had any: one may stay behind when others have written the file while
-// something was tried, and GRUB takes the first of a name.
-func withoutTrial(content string) (others string, had bool) {
-	var kept strings.Builder
-	inside := false
+// withoutTrial is a custom.cfg without entries of ours: one may stay behind when others have written the file while something was tried, and GRUB
+// takes the first of a name. One whose end others have taken away stays: nobody knows where theirs begins.
+func withoutTrial(content string) string {
+	var kept, ours strings.Builder
+	depth := 0
 	for line := range strings.Lines(content) {
-		switch {
-		case strings.HasPrefix(line, trialStart+" "):
-			inside, had = true, true
-		case inside:
-			inside = strings.TrimRight(line, "\n") != "}"
-		default:
+		if depth == 0 && !strings.HasPrefix(line, trialStart+" ") {
 			kept.WriteString(line)
+			continue
+		}
+		ours.WriteString(line)
+		if depth += nesting(line); depth == 0 {
+			ours.Reset()
 		}
 	}
-	return kept.String(), had
+	return kept.String() + ours.String()
 }
 
 // Untried cuts our entry out of custom.cfg, and leaves what others have made of the rest.
 func (d debian) Untried(before, now hostfile.State) hostfile.State {
-	others, had := withoutTrial(string(now.Content))
-	switch {
-	case !had:
-		return now
-	case before.Type == hostfile.Absent && others == "":
+	others := withoutTrial(string(now.Content))
+	if before.Type == hostfile.Absent && others == "" {
 		return before
-	default:
-		now.Content = []byte(others)
-		return now
 	}
+	now.Content = []byte(others)
+	return now
 }
 
 // Arm looks at custom.cfg first: the entry is read from the arguments of others, too.
