@@ -41,11 +41,12 @@ func loadCommand(root string) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "load --server | --client HOST",
 		Short: "Look for the highest rate of messages without loss and with a stable latency",
-		Long: `Look for the highest rate of messages that passes: its loss and its latencies are within the limits, and the latency
-has not grown too much over that of a low rate; without limits of latencies, loss alone decides. A first rate is doubled
-until one does not pass, then the rate between is narrowed down; a short trial comes before each long one, and the best rate must hold over a longer one. The answer is an
-interval, the best rate that passed and the lowest that did not. A rate that the sender does not reach says nothing
-about the receiver, and is told so. Latencies are those of probes, a second stream of few messages.`,
+		Long: `Look for the highest rate of messages that passes: its loss and its latencies are within the limits, and the
+latency has not grown too much over that of a low rate; without limits of latencies, loss alone decides. A first
+rate is doubled until one does not pass, then the rate between is narrowed down; a short trial comes before each
+long one, and the best rate must hold over a longer one. The answer is an interval, the best rate that passed and
+the lowest that did not. A rate that the sender does not reach says nothing about the receiver, and is told so.
+Latencies are those of probes, a second stream of few messages.`,
 		Example: "  kubectl lowlatency probe load --server\n  kubectl lowlatency probe load --client 10.0.0.2 --limit 99=50us --growth 3\n" +
 			"  kubectl lowlatency probe load --client 10.0.0.2 --at-least 200000 --confirm 1h",
 		Args: usage.NoArguments,
