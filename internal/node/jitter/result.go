@@ -39,10 +39,11 @@ type CPUResult struct {
 	StolenNanoseconds      int64   `json:"stolenNanoseconds"`
 	StolenPartsPerMillion  float64 `json:"stolenPartsPerMillion"`
 	MaximumNanoseconds     int64   `json:"maximumNanoseconds"`
-	// OverInterruptions are percentiles of the lengths of interruptions, as sysjitter prints them.
+	// OverInterruptions are percentiles of the lengths of interruptions, as sysjitter prints them, as far as their number carries
+	// them (latency.Samples); results that were saved by earlier versions have all.
 	OverInterruptions []Percentile `json:"overInterruptions"`
 	// OverTime are percentiles over moments: at a random moment, the interruption that is going on is at most so
-	// long; 0 when none is.
+	// long; 0 when none is. They say how the time that was measured was spent, and take no number of interruptions.
 	OverTime []Percentile `json:"overTime"`
 	// Histogram counts interruptions by length, in powers of two.
 	Histogram []Bucket `json:"histogram"`

@@ -107,13 +107,13 @@ func sortedLengths(gaps []gap) []uint64 {
 	return lengths
 }
 
-// overInterruptions are the nearest-rank percentiles of the lengths.
+// overInterruptions are the nearest-rank percentiles of the lengths, those that so many interruptions carry.
 func overInterruptions(sorted []uint64, c clock) []Percentile {
-	if len(sorted) == 0 {
-		return nil
-	}
 	var all []Percentile
 	for _, percent := range latency.Ladder() {
+		if uint64(len(sorted)) < latency.Samples(percent) {
+			break
+		}
 		rank := int(math.Ceil(percent / 100 * float64(len(sorted))))
 		all = append(all, Percentile{percent, c.length(sorted[max(rank, 1)-1])})
 	}
@@ -121,7 +121,7 @@ func overInterruptions(sorted []uint64, c clock) []Percentile {
 }
 
 // overTime are the percentiles over moments: the longest gaps whose time together exceeds the share of time that
-// the percentile leaves.
+// the percentile leaves. They describe the time that was measured as it was, whatever the number of gaps, and estimate nothing.
 func overTime(sorted []uint64, duration uint64, c clock) []Percentile {
 	all := make([]Percentile, 0, len(latency.Ladder()))
 	for _, percent := range latency.Ladder() {

@@ -33,8 +33,8 @@ func TestSummarize(t *testing.T) {
 		CPU: 7, DurationNanoseconds: 1_000_000_000, Loops: 99_000_000, LoopNanoseconds: 10,
 		Interruptions: 4, InterruptionsPerSecond: 4,
 		StolenNanoseconds: 504_000, StolenPartsPerMillion: 504, MaximumNanoseconds: 500_010,
-		OverInterruptions: []Percentile{{50, 1_010}, {90, 500_010}, {99, 500_010}, {99.9, 500_010}, {99.99, 500_010}, {99.999, 500_010}},
-		OverTime:          []Percentile{{50, 0}, {90, 0}, {99, 0}, {99.9, 0}, {99.99, 500_010}, {99.999, 500_010}},
+		// Four interruptions carry no percentile.
+		OverTime: []Percentile{{50, 0}, {90, 0}, {99, 0}, {99.9, 0}, {99.99, 500_010}, {99.999, 500_010}},
 		Histogram: []Bucket{
 			{512, 1024, 2}, {1024, 2048, 1}, {2048, 4096, 0}, {4096, 8192, 0}, {8192, 16384, 0}, {16384, 32768, 0},
 			{32768, 65536, 0}, {65536, 131072, 0}, {131072, 262144, 0}, {262144, 524288, 1},
@@ -67,6 +67,21 @@ func TestSummarizeNothing(t *testing.T) {
 	}
 	if got.Interruptions != 0 || got.StolenPartsPerMillion != 0 || got.MaximumNanoseconds != 0 || len(got.Histogram)+len(got.Worst)+len(got.OverInterruptions) != 0 {
 		t.Errorf("an undisturbed second gives %+v", got)
+	}
+}
+
+// TestPercentilesAreCarried: a percentile over interruptions is given from the number of them on that latency.Samples says.
+func TestPercentilesAreCarried(t *testing.T) {
+	for count, want := range map[int][]Percentile{
+		0: nil, 199: nil, 200: {{50, 100}}, 999: {{50, 500}}, 1_000: {{50, 500}, {90, 900}}, 10_000: {{50, 5_000}, {90, 9_000}, {99, 9_900}},
+	} {
+		lengths := make([]uint64, count)
+		for i := range lengths {
+			lengths[i] = uint64(i + 1)
+		}
+		if diff := cmp.Diff(want, overInterruptions(lengths, gigahertz())); diff != "" {
+			t.Errorf("%d interruptions (-want +got):\n%s", count, diff)
+		}
 	}
 }
 
