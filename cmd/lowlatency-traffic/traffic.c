@@ -38,7 +38,7 @@
 
 #include "frames.h"
 
-#define PROGRAM "lowlatency-traffic 3"
+#define PROGRAM "lowlatency-traffic 4"
 
 enum {
 	LARGEST = 65536,          /* bytes of a message */
@@ -981,8 +981,45 @@ static bool measure_stream(struct end *e, int probe, uint64_t rate, size_t bytes
 	return s.last * 9 / 10 <= opt_stream_ms * MILLISECOND;
 }
 
+static struct numbers numbers_of_server(struct end *e)
+{
+	char line[LINE];
+	struct numbers n;
+	ask(e, line, "counts");
+	if (sscanf(line, "counts %" SCNu64 " %" SCNd64 " %" SCNu64 " %" SCNu64, &n.messages, &n.kernel, &n.preemptions, &n.faults) != 4)
+		finish("Stranger", "the server answers a question with %.100s", line);
+	return n;
+}
+
+static void print_counted(const char *word, const struct numbers *before, const struct numbers *after)
+{
+	int64_t kernel = before->kernel < 0 || after->kernel < before->kernel ? -1 : after->kernel - before->kernel;
+	printf("%s %" PRIu64 " %" PRId64 " %" PRIu64 " %" PRIu64 "\n", word, after->messages - before->messages, kernel,
+	       after->preemptions - before->preemptions, after->faults - before->faults);
+}
+
+/* both_ends are what is counted until now. */
+struct both_ends {
+	struct numbers client, server;
+};
+
+static struct both_ends count_both(struct end *e)
+{
+	struct numbers client = numbers_of(e);
+	return (struct both_ends){client, numbers_of_server(e)};
+}
+
+/* count_part prints what was counted since the last part: messages of one size, or of one rate, may go another way than others. */
+static void count_part(struct end *e, struct both_ends *last)
+{
+	struct both_ends here = count_both(e);
+	print_counted("part client", &last->client, &here.client);
+	print_counted("part server", &last->server, &here.server);
+	*last = here;
+}
+
 /* measure_streams sends at one rate after the other. Probes have a socket of their own, so that the network may treat them as another flow. */
-static void measure_streams(struct end *e, size_t bytes)
+static void measure_streams(struct end *e, size_t bytes, struct both_ends *last)
 {
 	struct in_addr local = local_of(e->control).sin_addr, everywhere = {0};
 	char *at;
@@ -997,28 +1034,13 @@ static void measure_streams(struct end *e, size_t bytes)
 		unsigned long rate = strtoul(rates, &at, 10);
 		if (at == rates || (*at && *at != ',') || rate < 1 || rate > 100000000 || rate * (uint64_t)opt_stream_ms / 1000 > MOST_MESSAGES)
 			finish("Usage", "rates=%s: no rate", rates);
-		if (!measure_stream(e, probe, rate, bytes))
+		bool reached = measure_stream(e, probe, rate, bytes);
+		count_part(e, last);
+		if (!reached)
 			break;
 	}
 	if (probe >= 0)
 		close(probe);
-}
-
-static struct numbers numbers_of_server(struct end *e)
-{
-	char line[LINE];
-	struct numbers n;
-	ask(e, line, "counts");
-	if (sscanf(line, "counts %" SCNu64 " %" SCNd64 " %" SCNu64 " %" SCNu64, &n.messages, &n.kernel, &n.preemptions, &n.faults) != 4)
-		finish("Stranger", "the server answers a question with %.100s", line);
-	return n;
-}
-
-static void print_counted(const char *end, const struct numbers *before, const struct numbers *after)
-{
-	int64_t kernel = before->kernel < 0 || after->kernel < before->kernel ? -1 : after->kernel - before->kernel;
-	printf("counted %s %" PRIu64 " %" PRId64 " %" PRIu64 " %" PRIu64 "\n", end, after->messages - before->messages, kernel,
-	       after->preemptions - before->preemptions, after->faults - before->faults);
 }
 
 /* measure is the client: warm up, then one size after the other. */
@@ -1031,7 +1053,7 @@ static int measure(void)
 		finish("Usage", "no memory for %" PRId64 " times", opt_max_pings);
 	printf(PROGRAM "\nclock %" PRId64 "\n", clock_cost());
 	meet(&e);
-	struct numbers server = numbers_of_server(&e), client = numbers_of(&e);
+	struct both_ends first = count_both(&e);
 	int64_t steady = now(), raw = clock_of(CLOCK_MONOTONIC_RAW), wall = clock_of(CLOCK_REALTIME);
 	struct counts ignored = {0};
 	show_begin(WARMING_UP, 1, 0);
@@ -1039,18 +1061,20 @@ static int measure(void)
 		batch(&e, 1, (size_t)opt_batch, times, &ignored);
 	size_t earlier = 1;
 	char *at;
+	struct both_ends last = count_both(&e);
 	for (const char *sizes = opt_sizes; *sizes; sizes = *at ? at + 1 : at) {
 		unsigned long bytes = strtoul(sizes, &at, 10);
 		if (at == sizes || (*at && *at != ',') || bytes > (*opt_frames ? LARGEST_IN_FRAME : LARGEST) || (e.stream && bytes == 0))
 			finish("Usage", "sizes=%s: no size", sizes);
 		measure_size(&e, bytes, earlier, times);
+		count_part(&e, &last);
 		earlier = bytes;
 	}
-	measure_streams(&e, earlier);
+	measure_streams(&e, earlier, &last);
 	printf("clocks %" PRId64 " %" PRId64 " %" PRId64 "\n", now() - steady, clock_of(CLOCK_MONOTONIC_RAW) - raw, clock_of(CLOCK_REALTIME) - wall);
-	struct numbers here = numbers_of(&e), there = numbers_of_server(&e);
-	print_counted("client", &client, &here);
-	print_counted("server", &server, &there);
+	last = count_both(&e);
+	print_counted("counted client", &first.client, &last.client);
+	print_counted("counted server", &first.server, &last.server);
 	finish("Done", "measured");
 }
 

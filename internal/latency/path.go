@@ -84,6 +84,17 @@ func (p Path) And(next Path) Path {
 	return next
 }
 
+// Less is the path of a whole of which a part, with this name, went another way: Mixed, and it says which part. A few messages of many do
+// not show in the counts of the whole.
+func (p Path) Less(name string, part Path) Path {
+	if p.State == PathUnknown || part.State == PathUnknown || part.State == p.State {
+		return p
+	}
+	p.State = PathMixed
+	p.Message += fmt.Sprintf("; of %s, %d for %d and %d for %d", name, part.Client.Counted, part.Client.Messages, part.Server.Counted, part.Server.Messages)
+	return p
+}
+
 func (e PathEnd) words() string {
 	if e.State == PathUnknown {
 		return "what could not be read"

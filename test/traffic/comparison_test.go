@@ -157,8 +157,6 @@ func TestKnownRatios(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newComparison(t, 1300)
-			// The way is to be short beside other work, too.
-			c.before = []string{"nice", "-n", "-20"}
 			c.step()
 			c.played()
 			c.holds(map[string]time.Duration{podAddress: tc.container, nearAddress: tc.host})

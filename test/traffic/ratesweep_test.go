@@ -41,35 +41,63 @@ func (c *cluster) measures() {
 	c.t.Log(c.result().Message)
 }
 
-// expectOnSchedule compares outcome and reason of the node. A machine that is too busy to send on a schedule gets another verdict, which says so.
-func (c *cluster) expectOnSchedule(outcome v1alpha1.LatencyOutcome, reason string) {
-	c.t.Helper()
-	if r := c.result(); r.Outcome == v1alpha1.LatencyInconclusive && r.Reason == v1alpha1.TestGeneratorLimit {
-		c.t.Logf("this machine is busy: %s", r.Message)
-		return
+// attempts is how often a machine that is busy may keep the generator from its schedule.
+const attempts = 5
+
+// onSchedule measures, and expects something of the result. A result that says that the generator was the limit tells of other work on this
+// machine: it is measured again, and the test fails when no attempt was on schedule.
+func onSchedule(t *testing.T, measure func(*testing.T) *cluster, expect func(*cluster)) {
+	t.Helper()
+	for attempt := range attempts {
+		late := false
+		t.Run(fmt.Sprintf("attempt %d", attempt+1), func(t *testing.T) {
+			c := measure(t)
+			if late = c.wasLate(); late {
+				t.Logf("this machine is busy: %s", c.result().Message)
+				return
+			}
+			expect(c)
+		})
+		if !late {
+			return
+		}
 	}
-	c.expect(outcome, reason)
+	t.Errorf("this machine was too busy to send on a schedule in each of %d attempts", attempts)
+}
+
+// wasLate reports whether the generator was the limit, of the whole test or of what a search ended with.
+func (c *cluster) wasLate() bool {
+	c.t.Helper()
+	r := c.result()
+	if r.Outcome == v1alpha1.LatencyInconclusive && r.Reason == v1alpha1.TestGeneratorLimit {
+		return true
+	}
+	return r.Measured != nil && r.Measured.Network != nil && r.Measured.Network.Load != nil && r.Measured.Network.Load.FailReason == v1alpha1.TestGeneratorLimit
 }
 
 func TestRateSweepFromApplyToVerdict(t *testing.T) {
 	for _, transport := range []v1alpha1.TestTransport{v1alpha1.TransportUDP, v1alpha1.TransportMulticast} {
 		t.Run(string(transport), func(t *testing.T) {
-			c := newCluster(t, func(spec *v1alpha1.LatencyTestSpec) {
-				sweeps(500, 2000)(spec)
-				spec.Traffic.Transport = transport
+			onSchedule(t, func(t *testing.T) *cluster {
+				c := newCluster(t, func(spec *v1alpha1.LatencyTestSpec) {
+					sweeps(500, 2000)(spec)
+					spec.Traffic.Transport = transport
+				})
+				c.measures()
+				return c
+			}, func(c *cluster) {
+				c.expect(v1alpha1.LatencyPassed, v1alpha1.TestWithinBudget)
+				c.expectRates(500, 2000)
 			})
-			c.measures()
-			c.expectOnSchedule(v1alpha1.LatencyPassed, v1alpha1.TestWithinBudget)
-			c.expectRates(500, 2000)
 		})
 	}
 }
 
-// expectRates looks at what stands in the status of two repetitions; a busy machine may have ended with the first rate.
+// expectRates looks at what stands in the status of two repetitions.
 func (c *cluster) expectRates(asked ...int64) {
 	c.t.Helper()
 	m := c.result().Measured
-	if m == nil || m.Network == nil || len(m.Network.Rates) == 0 || len(m.Network.Sizes) != 1 || m.Histogram == "" {
+	if m == nil || m.Network == nil || len(m.Network.Rates) != len(asked) || len(m.Network.Sizes) != 1 || m.Histogram == "" {
 		c.t.Fatalf("%+v", c.result())
 	}
 	for i, rate := range m.Network.Rates {
@@ -104,32 +132,44 @@ func TestKnownFaultsOfAWay(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, func(spec *v1alpha1.LatencyTestSpec) {
-				sweeps(tc.rates...)(spec)
-				spec.Repetitions, spec.Budget = 1, &tc.budget
-			})
-			c.measures()
-			c.expectOnSchedule(tc.outcome, tc.reason)
+			measure := func(t *testing.T) *cluster {
+				c := newCluster(t, func(spec *v1alpha1.LatencyTestSpec) {
+					sweeps(tc.rates...)(spec)
+					spec.Repetitions, spec.Budget = 1, &tc.budget
+				})
+				c.measures()
+				return c
+			}
+			expect := func(c *cluster) { c.expect(tc.outcome, tc.reason) }
+			if tc.reason == v1alpha1.TestGeneratorLimit {
+				expect(measure(t))
+				return
+			}
+			onSchedule(t, measure, expect)
 		})
 	}
 }
 
 // TestLossOnASchedule: what the server did not receive breaks the budget.
 func TestLossOnASchedule(t *testing.T) {
-	c := newCluster(t, func(spec *v1alpha1.LatencyTestSpec) {
-		sweeps(500)(spec)
-		spec.Repetitions, spec.Budget = 1, &v1alpha1.LatencyBudget{LossPartsPerMillion: new(int32(19_999))}
+	onSchedule(t, func(t *testing.T) *cluster {
+		c := newCluster(t, func(spec *v1alpha1.LatencyTestSpec) {
+			sweeps(500)(spec)
+			spec.Repetitions, spec.Budget = 1, &v1alpha1.LatencyBudget{LossPartsPerMillion: new(int32(19_999))}
+		})
+		c.step()
+		c.played()
+		c.lies("received 490 0 3 7 0 0 0 0 0")
+		c.step()
+		c.ends(c.pod())
+		c.step()
+		return c
+	}, func(c *cluster) {
+		c.expect(v1alpha1.LatencyFailed, v1alpha1.TestLoss)
+		if m := c.result().Measured; m == nil || m.Network.Rates[0].Lost != 10 || m.Network.Rates[0].Reordered != 3 || m.Network.Rates[0].Gaps != 7 {
+			c.t.Errorf("%+v", m)
+		}
 	})
-	c.step()
-	c.played()
-	c.lies("received 490 0 3 7 0 0 0 0 0")
-	c.step()
-	c.ends(c.pod())
-	c.step()
-	c.expectOnSchedule(v1alpha1.LatencyFailed, v1alpha1.TestLoss)
-	if m := c.result().Measured; m == nil || m.Network.Rates[0].Lost != 10 || m.Network.Rates[0].Reordered != 3 || m.Network.Rates[0].Gaps != 7 {
-		t.Errorf("%+v", m)
-	}
 }
 
 // TestHostilePeersOfASchedule: the same peers as of messages one at a time, and one that knows the protocol and lies about what it received.

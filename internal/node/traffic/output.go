@@ -16,12 +16,14 @@ import (
 
 const (
 	// protocolLine is the first line of what the program prints.
-	protocolLine = "lowlatency-traffic 3"
+	protocolLine = "lowlatency-traffic 4"
 	// longestLine and mostLines bound what the program may print besides times.
 	longestLine = 8192
 	mostLines   = 100_000
 	// mostTimes bounds the times of one block, as the program itself does.
 	mostTimes = 101_000_000
+	// done is the word for the end of a whole measurement.
+	done = "Done"
 	// readAtOnce is how many times are read before there is memory for more.
 	readAtOnce = 4096
 )
@@ -38,7 +40,9 @@ type Output struct {
 	Streams                  []StreamTimes
 	// Steady, Raw and Wall are how far three clocks went over the measurement; 0 when it did not end.
 	Steady, Raw, Wall int64
-	Client, Server    Counted
+	// Client and Server are what was counted over the whole measurement, and Parts over each of Sizes and then of Streams.
+	Client, Server Counted
+	Parts          []Part
 	// End is the word for how it ended, and Message the sentence.
 	End, Message string
 }
@@ -86,6 +90,9 @@ type Counted struct {
 	// Preemptions is how often the kernel gave the CPU of the program to something else, and Faults how often a page was not there.
 	Preemptions, Faults uint64
 }
+
+// Part is what was counted at both ends while one size was measured, or one stream.
+type Part struct{ Client, Server Counted }
 
 // Read reads what the program prints, to its end. Output without an end is an error; what came before is returned with it.
 func Read(from io.Reader) (*Output, error) {
@@ -140,7 +147,9 @@ func (r *reader) take(line string) error {
 	case "clocks":
 		return scan(fields, &r.out.Steady, &r.out.Raw, &r.out.Wall)
 	case "counted":
-		return r.counted(fields)
+		return countedAt(fields, &r.out.Client, &r.out.Server)
+	case "part":
+		return r.part(fields)
 	case "end":
 		return r.end(rest)
 	}
@@ -152,16 +161,31 @@ func (r *reader) end(text string) error {
 	if r.out.End == "" {
 		return errors.New("no word for the end")
 	}
+	if parts, measured := len(r.out.Parts), len(r.out.Sizes)+len(r.out.Streams); r.out.End == done && parts != measured {
+		return fmt.Errorf("%d sizes and rates were measured, and %d counted", measured, parts)
+	}
 	return nil
 }
 
-func (r *reader) counted(fields []string) error {
+// part reads what one end counted of a part; the client comes first.
+func (r *reader) part(fields []string) error {
+	if len(fields) > 0 && fields[0] == "client" {
+		r.out.Parts = append(r.out.Parts, Part{Server: Counted{Kernel: -1}})
+	}
+	if len(r.out.Parts) == 0 || len(r.out.Parts) > len(r.out.Sizes)+len(r.out.Streams) {
+		return errors.New("no such part was measured")
+	}
+	last := &r.out.Parts[len(r.out.Parts)-1]
+	return countedAt(fields, &last.Client, &last.Server)
+}
+
+func countedAt(fields []string, client, server *Counted) error {
 	if len(fields) == 0 {
 		return errors.New("an end is needed")
 	}
-	end := &r.out.Client
+	end := client
 	if fields[0] == "server" {
-		end = &r.out.Server
+		end = server
 	}
 	return scan(fields[1:], &end.Messages, &end.Kernel, &end.Preemptions, &end.Faults)
 }

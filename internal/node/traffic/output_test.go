@@ -14,14 +14,18 @@ import (
 )
 
 // printed is what the program prints for two times of one size.
-const printed = `lowlatency-traffic 3
+const printed = `lowlatency-traffic 4
 clock 20
 server 3 far 6.1.0
 environment LD_PRELOAD=libonload.so
 samples 64 2 1 3 5000
 ` + "\x10\x27\x00\x00\x00\x00\x00\x00" + "\x05\x00\x00\x00\x00\x00\x00\x00" + `
+part client 2 3 4 5
+part server 6 7 8 9
 stream 1000 64 10 2 9000 1 700 3 4 1 8 5 2 1 2 0 0 0 6
 ` + "\x01\x00\x00\x00\x00\x00\x00\x00" + "\x02\x00\x00\x00\x00\x00\x00\x00" + "\x03\x00\x00\x00\x00\x00\x00\x00" + `
+part client 1 -1 0 0
+part server 1 0 0 0
 clocks 5000 5001 5002
 counted client 8 9 3 4
 counted server 7 -1 5 6
@@ -42,7 +46,8 @@ func TestRead(t *testing.T) {
 			Rate: 1000, Bytes: 64, Count: 10, ProbeCount: 2, Elapsed: 9000, Late: 1, Latest: 700, Blocked: 3, Wanted: 4,
 			Load: Tally{8, 5, 2, 1}, Probes: Tally{Received: 2}, Foreign: 6, Answers: []Answer{{1, 2, 3}},
 		}},
-		Steady: 5000, Raw: 5001, Wall: 5002, Client: Counted{8, 9, 3, 4}, Server: Counted{7, -1, 5, 6}, End: "Done", Message: "measured",
+		Steady: 5000, Raw: 5001, Wall: 5002, Client: Counted{8, 9, 3, 4}, Server: Counted{7, -1, 5, 6},
+		Parts: []Part{{Counted{2, 3, 4, 5}, Counted{6, 7, 8, 9}}, {Counted{Messages: 1, Kernel: -1}, Counted{Messages: 1}}}, End: "Done", Message: "measured",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -64,6 +69,9 @@ func TestReadRefuses(t *testing.T) {
 		"times without end": {start + "samples 1 1 0 0 0\n123456789", "do not end with a line"},
 		"too many times":    {start + "samples 1 101000001 0 0 0\n", "are too many"},
 		"counted words":     {start + "counted client 8 9\n", "4 words are needed"},
+		"a part of nothing": {start + "part client 1 1 1 1\n", "no such part was measured"},
+		"a part of no end":  {start + "samples 1 0 0 0 0\n\npart\n", "no such part was measured"},
+		"a part too few":    {start + "samples 1 0 0 0 0\n\nend Done measured\n", "1 sizes and rates were measured, and 0 counted"},
 		"too many lines":    {start + strings.Repeat("clock 1\n", mostLines), "more than"},
 		"more than sent":    {start + "stream 1 64 1 0 1 0 0 0 1 0 2 0 0 0 0 0 0 0 0\n", "more came than was sent"},
 		"a stream":          {start + "stream 1 64\n", "19 words are needed"},
@@ -89,6 +97,36 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("%+v has no outcome", result)
 		}
 	})
+}
+
+// TestPathOfParts: what went another way is found in its part, also where there are too many other messages for it to show in the whole.
+func TestPathOfParts(t *testing.T) {
+	of := func(messages uint64, kernel int64) Part {
+		return Part{Counted{Messages: messages, Kernel: kernel}, Counted{Messages: messages, Kernel: kernel}}
+	}
+	past, through := of(2000, 4), of(200, 204)
+	const whole = "the kernel counted 252 for 24200 messages at the client and 252 for 24200 messages at the server"
+	cases := map[string]struct {
+		last  Part
+		state latency.PathState
+		words string
+	}{
+		"all went past the kernel":  {past, latency.PathAccelerated, whole},
+		"the last went through it":  {through, latency.PathMixed, whole + "; of 9000 messages a second, 204 for 200 and 204 for 200"},
+		"some of the last":          {of(200, 100), latency.PathMixed, whole + "; of 9000 messages a second, 100 for 200 and 100 for 200"},
+		"the last are few":          {of(99, 120), latency.PathAccelerated, whole},
+		"the last were not counted": {of(200, -1), latency.PathAccelerated, whole},
+	}
+	for name, tc := range cases {
+		output := &Output{Client: Counted{Messages: 24_200, Kernel: 252}, Server: Counted{Messages: 24_200, Kernel: 252}}
+		for range 11 {
+			output.Sizes, output.Parts = append(output.Sizes, SizeTimes{Bytes: 64}), append(output.Parts, past)
+		}
+		output.Streams, output.Parts = []StreamTimes{{Rate: 9000}}, append(output.Parts, tc.last)
+		if got := pathOf(output); got.State != tc.state || got.Message != tc.words {
+			t.Errorf("%s: %s, %s", name, got.State, got.Message)
+		}
+	}
 }
 
 func TestResultOf(t *testing.T) {

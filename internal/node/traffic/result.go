@@ -39,7 +39,7 @@ func resultOf(kind latency.Kind, request *Request, here latency.Host, output *Ou
 			Client:     here,
 			Server:     latency.Host{Name: output.ServerName, Kernel: output.ServerKernel, CPU: output.ServerCPU, Environment: output.ServerEnvironment},
 		},
-		Path:        latency.PathOf(endOf(output.Client), endOf(output.Server)),
+		Path:        pathOf(output),
 		Preemptions: output.Client.Preemptions, ServerPreemptions: output.Server.Preemptions, PageFaults: output.Client.Faults, ElapsedNanoseconds: output.Steady,
 	}
 	if request.Transport == latency.Multicast {
@@ -61,7 +61,7 @@ func resultOf(kind latency.Kind, request *Request, here latency.Host, output *Ou
 		}
 		result.Rates = append(result.Rates, one)
 	}
-	if output.End != "Done" {
+	if output.End != done {
 		reason, known := reasons()[output.End]
 		if !known {
 			return nil, fmt.Errorf("the measurement was not made: %s: %s", output.End, strconv.Quote(output.Message))
@@ -78,6 +78,28 @@ func resultOf(kind latency.Kind, request *Request, here latency.Host, output *Ou
 func printable(text string) string {
 	quoted := strconv.QuoteToASCII(text)
 	return quoted[1 : len(quoted)-1]
+}
+
+// fewestInPart is the number of messages from which on a part of a measurement has a path of its own: the question for the counters between two parts is counted, too,
+// as some segments of TCP.
+const fewestInPart = 100
+
+// pathOf is the path of all messages, unless those of one size or one rate went another way.
+func pathOf(output *Output) latency.Path {
+	whole := latency.PathOf(endOf(output.Client), endOf(output.Server))
+	for i, part := range output.Parts {
+		if min(part.Client.Messages, part.Server.Messages) < fewestInPart {
+			continue
+		}
+		name := ""
+		if i < len(output.Sizes) {
+			name = fmt.Sprintf("messages of %d bytes", output.Sizes[i].Bytes)
+		} else {
+			name = fmt.Sprintf("%d messages a second", output.Streams[i-len(output.Sizes)].Rate)
+		}
+		whole = whole.Less(name, latency.PathOf(endOf(part.Client), endOf(part.Server)))
+	}
+	return whole
 }
 
 func endOf(c Counted) latency.PathEnd {
