@@ -168,7 +168,7 @@ func judgeOne(what string, d *Distribution, lost uint64, budget Budget) Outcome 
 	}
 	passed := Outcome{Verdict: Passed}
 	for _, limit := range budget.Limits {
-		if rest := math.Round((100 - limit.Percent) * 1e4); exceeds(lost, lost+d.Samples, &rest) {
+		if !IsAnswered(limit.Percent, d.Samples, lost) {
 			return Outcome{Failed, ReasonLoss, fmt.Sprintf("%s: %d of %d messages had no answer, so that no %g %% of them had one within %s",
 				what, lost, lost+d.Samples, limit.Percent, time.Duration(limit.Nanoseconds))}
 		}
@@ -183,6 +183,13 @@ func judgeOne(what string, d *Distribution, lost uint64, budget Budget) Outcome 
 		}
 	}
 	return passed
+}
+
+// IsAnswered reports whether a percentile of the messages with an answer says something of all: a message without one is later than any of them, and may lie
+// beyond the percentile and not below.
+func IsAnswered(percent float64, answered, lost uint64) bool {
+	rest := math.Round((100 - percent) * 1e4)
+	return !exceeds(lost, lost+answered, &rest)
 }
 
 func over(what, of string, nanoseconds, limit int64) Outcome {
