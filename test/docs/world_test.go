@@ -5,9 +5,11 @@ package docs
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/tunedhost"
 )
@@ -101,6 +104,7 @@ func newWorld(t *testing.T) *world {
 	w.programs(t)
 	w.files(t)
 	w.recordings(t)
+	w.pingPongs(t)
 	w.hosts(t)
 	w.commit(t)
 	return w
@@ -200,6 +204,42 @@ func (w *world) recordings(t *testing.T) {
 				part.title, part.came, part.came, part.left, part.left)
 		}
 		w.write(t, name, []byte(text.String()), 0o644)
+	}
+}
+
+// pingPongs are two results of probe pingpong that readers are said to have; the numbers are made up.
+func (w *world) pingPongs(t *testing.T) {
+	t.Helper()
+	chance := rand.New(rand.NewPCG(5, 6))
+	latencies := func(shortest, mean float64) latency.Distribution {
+		samples := make([]int64, 20_000)
+		for i := range samples {
+			samples[i] = int64(shortest + mean*chance.ExpFloat64())
+		}
+		d, err := latency.Distribute(samples)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	for _, run := range []struct {
+		name  string
+		cpu   int
+		sizes []latency.Size
+	}{
+		{"untuned.json", -1, []latency.Size{{Bytes: 64, Distribution: latencies(6000, 2500)}, {Bytes: 1024, Distribution: latencies(8000, 900)}}},
+		{"tuned.json", 4, []latency.Size{{Bytes: 64, Distribution: latencies(5800, 600)}, {Bytes: 1024, Distribution: latencies(8000, 900)}}},
+	} {
+		end := latency.Host{Name: "worker-1", Kernel: "6.12.0-rt", CPU: run.cpu}
+		text, err := json.Marshal(&latency.Result{
+			Version: latency.Version, Kind: latency.KindPingPong, Outcome: latency.Outcome{Verdict: latency.Passed, Reason: latency.ReasonMeasured},
+			Setup: latency.Setup{Transport: latency.TCP, Waiting: latency.Spin, Peer: "10.0.0.2:2048", Client: end, Server: latency.Host{Name: "worker-2", Kernel: "6.12.0-rt", CPU: 4}},
+			Path:  latency.Path{State: latency.PathKernel}, Sizes: run.sizes,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.write(t, run.name, text, 0o644)
 	}
 }
 

@@ -123,6 +123,7 @@ func TestCompare(t *testing.T) {
 	before := file("before.json", `{"thresholdNanoseconds": 500, "cpus": [{"cpu": 3, "durationNanoseconds": 1000000000, "interruptionsPerSecond": 250}]}`)
 	after := file("after.json", `{"thresholdNanoseconds": 500, "cpus": [{"cpu": 3, "durationNanoseconds": 1000000000}]}`)
 	nothing := file("nothing.json", `{}`)
+	none := file("none-measured.json", `{"cpus": []}`)
 	edited := file("edited.json", `{"cpus": [{"cpu": 3, "durationNanoseconds": -1}]}`)
 	cases := map[string]struct {
 		args []string
@@ -132,7 +133,8 @@ func TestCompare(t *testing.T) {
 		"as text":            {args: []string{before, after}, out: "3    before  250.0"},
 		"as a picture":       {args: []string{before, after, "-o", "svg"}, out: "CPU 3 after"},
 		"one file":           {args: []string{before}, err: "BEFORE and AFTER; there are 1"},
-		"a file of others":   {args: []string{before, nothing}, err: nothing + " is no result of probe jitter -o json: it has no cpus"},
+		"a file of others":   {args: []string{before, nothing}, err: nothing + " is no result of a probe command with -o json: it has neither kind nor cpus"},
+		"no CPU":             {args: []string{before, none}, err: none + " is no result of probe jitter -o json: it has no cpus"},
 		"an edited file":     {args: []string{before, edited}, err: edited + " is no result of probe jitter -o json: CPU 3: durationNanoseconds is -1: nothing was measured"},
 		"a file that is not": {args: []string{folder + "/none", after}, err: "no such file or directory"},
 	}
