@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
@@ -67,17 +69,46 @@ func numberOrNone(value *int64) string {
 	return number(*value)
 }
 
-// writeLatencyHDR writes a histogram log, which the tools of HdrHistogram read: an interval for each size, tagged with it. The intervals
-// follow each other, a second each: sizes are no times.
+// writeLatencyHDR writes a histogram log, which the tools of HdrHistogram read: an interval for each histogram, tagged with what it is of. The intervals
+// follow each other, a second each: sizes and rates are no times.
 func writeLatencyHDR(w io.Writer, result *latency.Result) error {
 	if _, err := io.WriteString(w, "#[Histogram log format version 1.3]\n\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n"); err != nil {
 		return err
 	}
-	for i := range result.Sizes {
-		one := &result.Sizes[i]
-		if _, err := fmt.Fprintf(w, "Tag=%dbytes,%d.000,1.000,%d.000,%s\n", one.Bytes, i, one.Distribution.MaximumNanoseconds, one.Distribution.HDR); err != nil {
+	for i, one := range histograms(result) {
+		if _, err := fmt.Fprintf(w, "Tag=%s,%d.000,1.000,%d.000,%s\n", one.tag, i, one.of.MaximumNanoseconds, one.of.HDR); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// tagged is a distribution with the tag of its histogram in a log.
+type tagged struct {
+	tag string
+	of  *latency.Distribution
+}
+
+// histograms are those of sizes, of rates, and of the trials of a search in their order; of messages on a schedule, from when each was to leave and from
+// when it left. A distribution without a histogram is left out.
+func histograms(result *latency.Result) []tagged {
+	var all []tagged
+	for i := range result.Sizes {
+		all = append(all, tagged{strconv.Itoa(result.Sizes[i].Bytes) + "bytes", &result.Sizes[i].Distribution})
+	}
+	for i := range result.Rates {
+		all = append(all, ofRate("", &result.Rates[i])...)
+	}
+	if result.Load != nil {
+		for i := range result.Load.Trials {
+			trial := &result.Load.Trials[i]
+			all = append(all, ofRate(fmt.Sprintf("trial%d-%s-", i+1, strings.ToLower(string(trial.Phase))), &trial.Rate)...)
+		}
+	}
+	return slices.DeleteFunc(all, func(one tagged) bool { return one.of.HDR == "" })
+}
+
+func ofRate(before string, rate *latency.Rate) []tagged {
+	tag := fmt.Sprintf("%s%dpersecond-", before, rate.PerSecond)
+	return []tagged{{tag + "intended", &rate.FromIntended}, {tag + "sent", &rate.FromActual}}
 }

@@ -37,7 +37,7 @@ func newStreamFlags() *streamFlags {
 		transport: &usage.Choice{Value: "udp", Allowed: []string{"udp", "multicast"}},
 		waiting:   waitingChoice(),
 		report:    &usage.Choice{Value: "one-way", Allowed: []string{"one-way", "round-trip"}},
-		output:    &usage.Choice{Value: "text", Allowed: []string{"text", "json", "csv"}},
+		output:    latencyOutput(),
 		size:      64,
 	}
 }

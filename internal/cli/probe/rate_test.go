@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 )
 
@@ -34,6 +36,10 @@ func TestRateForms(t *testing.T) {
 	if out, _ = client(t, stream(t, "rate", port, append(sweep, "-o", "csv")...)...); !strings.Contains(out, "\n64,100,maximum,") {
 		t.Error(out)
 	}
+	out, _ = client(t, stream(t, "rate", port, append(sweep, "-o", "hdr")...)...)
+	if tags, samples := logged(t, out); !cmp.Equal(tags, []string{"64bytes", "100persecond-intended", "100persecond-sent"}) || samples[1] != samples[2] {
+		t.Errorf("%v with %v samples: %s", tags, samples, out)
+	}
 }
 
 func TestLoadForms(t *testing.T) {
@@ -45,6 +51,10 @@ func TestLoadForms(t *testing.T) {
 	}
 	if out, _ := client(t, stream(t, "load", port, append(search, "-o", "csv")...)...); !strings.Contains(out, "\n64,50,maximum,") {
 		t.Error(out)
+	}
+	out, _ = client(t, stream(t, "load", port, append(search, "-o", "hdr")...)...)
+	if tags, samples := logged(t, out); len(tags) < 4 || tags[1] != "trial1-low-50persecond-intended" || tags[2] != "trial1-low-50persecond-sent" || samples[1] != samples[2] {
+		t.Errorf("%v with %v samples: %s", tags, samples, out)
 	}
 }
 
