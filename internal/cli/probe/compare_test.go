@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 )
@@ -196,4 +197,22 @@ func TestComparedTextIsHarmless(t *testing.T) {
 	if out, err := ofCompare(t, folder, "before.json", "after.json"); err != nil || strings.Contains(out, "\x1b") || !strings.Contains(out, "near") {
 		t.Errorf("%v: %q", err, out)
 	}
+}
+
+// FuzzSaved: whatever a file holds, it is refused, or compared with itself without a difference.
+func FuzzSaved(f *testing.F) {
+	f.Add([]byte(`{"cpus": [{"cpu": 3, "durationNanoseconds": 1000000000}]}`))
+	f.Add([]byte(`{"version": 1, "kind": "PingPong", "sizes": [{"bytes": 64, "distribution": {"samples": 200, "percentiles": [{"percent": 50, "nanoseconds": 7, "highNanoseconds": 9}]}}]}`))
+	f.Add([]byte(`{"version": 1, "kind": "RateSweep", "rates": [{"perSecond": 7, "achievedPerSecond": 7, "fromIntended": {"samples": 1}}]}`))
+	f.Add([]byte(`{"version": 1, "kind": "LoadSearch", "generator": "trex v3.04", "load": {"bestPass": 7, "lowestFail": 8, "trials": [{"rate": {"perSecond": 7}}]}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		one, err := parseSaved("one.json", data)
+		if err != nil || one.latency == nil {
+			return
+		}
+		out, err := comparedLatency(one, one, "text")
+		if err != nil || !utf8.ValidString(out) || strings.Contains(out, "WHAT ELSE DIFFERS") {
+			t.Errorf("%v:\n%s", err, out)
+		}
+	})
 }
