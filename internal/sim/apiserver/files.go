@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 )
 
 const (
@@ -76,7 +77,7 @@ func SecurityConstraintsCRD() (string, error) {
 
 // moduleDirectory asks the go command, which knows the module cache and replacements.
 func moduleDirectory(module string) (string, error) {
-	command := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module)
+	command := goCommand("list", "-m", "-f", "{{.Dir}}", module)
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	out, err := command.Output()
@@ -88,6 +89,14 @@ func moduleDirectory(module string) (string, error) {
 		return "", fmt.Errorf("module %s is not in the module cache: run \"go mod download %s\"", module, module)
 	}
 	return directory, nil
+}
+
+// goCommand calls the go command, which no Ctrl-C reaches: a terminal signals all processes of a group, and what is answered within
+// moments is no reason for whoever ends the demo to read of an error.
+func goCommand(arguments ...string) *exec.Cmd {
+	command := exec.Command("go", arguments...)
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return command
 }
 
 // binaryStore is the folder that hack/toolchain.sh fills, laid out as setup-envtest does.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 )
 
@@ -76,7 +75,7 @@ func downloaded(module, variable string, names ...string) ([]string, error) {
 		return nil, err
 	}
 	var found struct{ Dir, Error string }
-	output, err := exec.Command("go", "mod", "download", "-json", module+"@"+version).Output()
+	output, err := goCommand("mod", "download", "-json", module+"@"+version).Output()
 	if err = errors.Join(json.Unmarshal(output, &found), err); err != nil || found.Dir == "" {
 		return nil, fmt.Errorf("downloading %s@%s: %w %s", module, version, err, found.Error)
 	}

@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/coreos/go-systemd/v22/unit"
 	"github.com/coreos/ignition/v2/config/v3_5/types"
@@ -328,9 +329,14 @@ func (h *Host) execute(ctx context.Context, line string, environment []string) e
 	}
 	command := exec.CommandContext(ctx, "/bin/sh", append([]string{program}, words[1:]...)...)
 	command.Env = environment
+	// Ctrl-C is for who runs the host, and not for its scripts: the end of the context ends them.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
 	if err := command.Run(); err != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("%s: %w", words[0], ctx.Err())
+		}
 		return fmt.Errorf("%s: %w: %s", words[0], err, strings.TrimSpace(output.String()))
 	}
 	return nil

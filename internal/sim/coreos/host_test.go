@@ -4,12 +4,15 @@
 package coreos
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coreos/ignition/v2/config/v3_5/types"
 	"github.com/google/go-cmp/cmp"
@@ -186,6 +189,25 @@ func TestBootFailures(t *testing.T) {
 				t.Errorf("error %v, want %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// TestBootThatIsEnded: who ends a demo reads of the end, and not of a signal that a script of a simulated host has got.
+func TestBootThatIsEnded(t *testing.T) {
+	h := newHost(t)
+	begun := filepath.Join(t.TempDir(), "begun")
+	files := []types.File{file("/usr/local/bin/slow", "#!/bin/sh\n: > "+begun+"\nexec sleep 60\n")}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		ended <- h.Boot(ctx, configuration(t, files, []types.Unit{oneShot("slow.service", "/usr/local/bin/slow")}))
+	}()
+	for _, err := os.Stat(begun); err != nil; _, err = os.Stat(begun) {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that the context has ended", err)
 	}
 }
 
