@@ -5,7 +5,7 @@
 // the operator and a fleet of simulated hosts whose agents run the production code. It tells the story
 // of one LowLatencyNodeProfile from creation to proof, with one node that ends up wrong on purpose.
 //
-// With -oneshot it ends after the story, with exit status 0 only if the final state is as promised.
+// With -oneshot it ends after the story, with exit status 0 only if the final state is as promised, and with 130 when it is interrupted.
 package main
 
 import (
@@ -22,6 +22,9 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
+
+// interrupted is the exit status of a judgement that somebody has ended: it is none.
+const interrupted = 128 + int(syscall.SIGINT)
 
 func main() {
 	var o options
@@ -41,10 +44,13 @@ func main() {
 	switch {
 	case ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)):
 		narrator.say("\nEnded, and everything of the demo is removed.")
+		if o.oneshot {
+			os.Exit(interrupted) //nolint:gocritic // The deferred stop only restores signal handling, which ends with the process.
+		}
 	case err != nil:
 		narrator.out = os.Stderr
 		narrator.say("\nerror: %v", err)
-		os.Exit(1) //nolint:gocritic // The deferred stop only restores signal handling, which ends with the process.
+		os.Exit(1)
 	}
 }
 

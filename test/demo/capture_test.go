@@ -99,6 +99,18 @@ func TestInterruptedStory(t *testing.T) {
 	run.interrupt(t)
 }
 
+// TestInterruptedCompilation ends it before the demo itself has begun.
+func TestInterruptedCompilation(t *testing.T) {
+	t.Setenv("GOCACHE", t.TempDir())
+	run := start(t, &pty.Winsize{Cols: 80, Rows: 24})
+	run.until(t, "compiling ")
+	run.press(t, interrupt)
+	run.end(t)
+	if written := run.written.String(); !strings.HasSuffix(written, "\r\nStopped; the demo had not begun.\r\n") || strings.Contains(written, "make:") {
+		t.Errorf("after Ctrl-C:\n%s", run.screen.String())
+	}
+}
+
 // recording is a run of the demo in a terminal.
 type recording struct {
 	story   story
@@ -179,12 +191,18 @@ func (r *recording) look() {
 // interrupt presses Ctrl-C, and sees that the demo ends and says so.
 func (r *recording) interrupt(t *testing.T) {
 	t.Helper()
-	if _, err := r.file.WriteString(interrupt); err != nil {
-		t.Fatal(err)
-	}
+	r.press(t, interrupt)
 	r.end(t)
 	if !strings.Contains(r.written.String(), "everything of the demo is removed") {
 		t.Errorf("after Ctrl-C:\n%s", r.screen.String())
+	}
+}
+
+// press types a key.
+func (r *recording) press(t *testing.T, key string) {
+	t.Helper()
+	if _, err := r.file.WriteString(key); err != nil {
+		t.Fatal(err)
 	}
 }
 
