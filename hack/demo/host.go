@@ -17,12 +17,13 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
 	nodeview "github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodereport"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
-// showMap draws a node as its status reports it: CPUs with their roles in the plan in force, and those that a failed check names in the colour of
-// failures.
+// showMap draws a node as its status and its agent's full report have it: CPUs with their roles in the plan in force, and those that a failed check
+// names in the colour of failures.
 func (s *stage) showMap(ctx context.Context, name string) error {
 	nodePlan, err := s.planOf(ctx, name)
 	if err != nil {
@@ -32,7 +33,7 @@ func (s *stage) showMap(ctx context.Context, name string) error {
 	if err := s.client.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
 		return fmt.Errorf("reading LowLatencyNode %q: %w", name, err)
 	}
-	drawing, err := nodeMap(&node, nodePlan, text.NewPalette(!color.NoColor), s.narrator.columns())
+	drawing, err := nodeMap(&node, s.cluster.Report(name), nodePlan, text.NewPalette(!color.NoColor), s.narrator.columns())
 	if err != nil {
 		return err
 	}
@@ -41,12 +42,13 @@ func (s *stage) showMap(ctx context.Context, name string) error {
 }
 
 // nodeMap is the map of a node, as kubectl lowlatency node draws it.
-func nodeMap(node *v1alpha1.LowLatencyNode, nodePlan *plan.NodePlan, palette text.Palette, columns int) (string, error) {
+func nodeMap(node *v1alpha1.LowLatencyNode, report *nodereport.Report, nodePlan *plan.NodePlan, palette text.Palette, columns int) (string, error) {
 	hardware, err := topology.FromInventory(node.Status.Inventory)
 	if err != nil {
 		return "", fmt.Errorf("reading the inventory of node %q: %w", node.Name, err)
 	}
-	drawn := nodeview.OfStatus(nodeview.NodeInput{Name: node.Name, Profile: profileName, Topology: hardware, Plan: nodePlan}, node)
+	in := nodeview.NodeInput{Name: node.Name, Profile: profileName, Topology: hardware, Plan: nodePlan}
+	drawn := nodeview.OfCluster(in, node, report)
 	return text.NodeMap(&drawn, palette, columns), nil
 }
 

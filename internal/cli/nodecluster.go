@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -19,7 +20,6 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodereport"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
@@ -57,28 +57,15 @@ func nodeOfCluster(ctx context.Context, name string, options *nodeOptions) (*vie
 	in.Pools, problem = poolsInCluster(ctx, cluster, object)
 	problems = appendNonEmpty(problems, problem)
 	full, problem := reportInCluster(ctx, object.Name, staleness, options)
-	drawn := ofCluster(in, object, full, appendNonEmpty(problems, problem))
+	drawn := view.OfCluster(in, object, full)
+	drawn.Problems = slices.Insert(drawn.Problems, 0, appendNonEmpty(problems, problem)...)
 	if last := heartbeat.LastOf(lease); !last.IsZero() {
 		drawn.LastLook = new(last.UTC())
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("asking the cluster: %w", err)
 	}
-	return drawn, nil
-}
-
-// ofCluster draws the status of a node, and its agent's full report if there is one.
-func ofCluster(in view.NodeInput, object *v1alpha1.LowLatencyNode, full *nodereport.Report, problems []string) *view.Node {
-	if full != nil {
-		full.AddHugepages(in.Topology)
-		in.Containers = full.Containers
-	}
-	drawn := view.OfStatus(in, object)
-	drawn.Problems = append(drawn.Problems, problems...)
-	if full != nil {
-		drawn.AddReport(full, object)
-	}
-	return &drawn
+	return &drawn, nil
 }
 
 // leaseInCluster is the Lease of the agent of a node, or why it is not known.

@@ -235,6 +235,9 @@ func (r *recording) judge(t *testing.T) {
 			t.Errorf("the recipe is shown: %q", begin)
 		}
 	}
+	if strings.Contains(text, "not reported") {
+		t.Error("something is told to be not reported that the agents report")
+	}
 	if columns == pictureColumns && r.story.hasPicture {
 		r.comparePicture(t)
 	}

@@ -195,6 +195,19 @@ func OfStatus(in NodeInput, object *v1alpha1.LowLatencyNode) Node {
 	return view
 }
 
+// OfCluster is the view of what the agent of a node reports in its LowLatencyNode, and of its full report, unless that is nil: a status has neither
+// hugepages nor containers.
+func OfCluster(in NodeInput, object *v1alpha1.LowLatencyNode, full *nodereport.Report) Node {
+	if full == nil {
+		return OfStatus(in, object)
+	}
+	full.AddHugepages(in.Topology)
+	in.Containers = full.Containers
+	view := OfStatus(in, object)
+	view.AddReport(full, object)
+	return view
+}
+
 // addTruth adds interrupts, reserved memory and the kubelet's settings.
 func (n *Node) addTruth(truth verify.Truth) {
 	n.Kubelet = each(truth.Kubelet, settingState)

@@ -58,10 +58,13 @@ type ReportServer struct {
 // Set replaces the report.
 func (s *ReportServer) Set(report *nodereport.Report) { s.latest.Store(report) }
 
+// Latest is the report, or nil before the first one. Nobody may change it.
+func (s *ReportServer) Latest() *nodereport.Report { return s.latest.Load() }
+
 // ServeHTTP answers GET of nodereport.Path with the report as JSON, and 503 before the first one; of the paths of snapshots with one that is
 // taken now.
 func (s *ReportServer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	report := s.latest.Load()
+	report := s.Latest()
 	switch {
 	case request.URL.Path == nodereport.SnapshotPath && s.Snapshot != nil:
 		s.serveSnapshot(w, request, host.Disclosed)

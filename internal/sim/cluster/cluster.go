@@ -32,6 +32,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/deviceplugin"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/agent"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodeclient"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodereport"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/embedded"
@@ -92,6 +93,8 @@ type Cluster struct {
 	agents      *nodeclient.Client
 	running     sync.WaitGroup
 	failures    chan error
+	// reports are the *agent.ReportServer of agents in this process, by their nodes.
+	reports sync.Map
 }
 
 // Start starts the API server and makes what a cluster has before any operator is installed. The caller must Close the cluster.
@@ -286,7 +289,20 @@ func (c *Cluster) runAgent(ctx context.Context, node, root string) error {
 	if root != realRoot {
 		podResources = c.Kubelets.PodResources(node)
 	}
-	return NewAgent(c.agents, node, root, podResources, c.options.AgentPace).Run(ctx)
+	of := NewAgent(c.agents, node, root, podResources, c.options.AgentPace)
+	of.Reports = &agent.ReportServer{}
+	c.reports.Store(node, of.Reports)
+	return of.Run(ctx)
+}
+
+// Report is the latest full report of a node's agent, for which kubectl lowlatency node would ask its pod. It is nil before the agent's first
+// one since the node has booted, and for agents outside of this process. Nobody may change it.
+func (c *Cluster) Report(node string) *nodereport.Report {
+	server, found := c.reports.Load(node)
+	if !found {
+		return nil
+	}
+	return server.(*agent.ReportServer).Latest() //nolint:forcetypeassert // Nothing else is stored.
 }
 
 // NewAgent makes the production agent of one node on its host tree.
