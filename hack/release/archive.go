@@ -7,7 +7,9 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -54,6 +56,29 @@ func archive(name string, entries []entry, when time.Time) ([]byte, error) {
 		return nil, fmt.Errorf("packing %s: %w", name, err)
 	}
 	return buffer.Bytes(), nil
+}
+
+// unpack undoes archive.
+func unpack(content []byte) ([]entry, error) {
+	uncompressed, err := gzip.NewReader(bytes.NewReader(content))
+	if err != nil {
+		return nil, fmt.Errorf("uncompressing: %w", err)
+	}
+	var entries []entry
+	for reader := tar.NewReader(uncompressed); ; {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return entries, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading a tar: %w", err)
+		}
+		file, err := io.ReadAll(reader)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", header.Name, err)
+		}
+		entries = append(entries, entry{header.Name, file, header.FileInfo().Mode().Perm()})
+	}
 }
 
 // archiveFolder packs a folder under another name into a file of the release.

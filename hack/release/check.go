@@ -73,7 +73,7 @@ func contents() []string {
 		"traffic-image.tar", "traffic-image-amd64.spdx.json", "traffic-image-arm64.spdx.json", "traffic-image-digest.txt",
 		"install.yaml", "install-repair.yaml", "install-kubernetes.yaml", "install-kubernetes-monitoring.yaml", "crds.yaml",
 		"dashboard-console.yaml", "dashboard-grafana.yaml",
-		"bundle-*.tar.gz", "catalog-*.tar.gz", "lowlatency-operator-*.tgz", krewFile, "RELEASE_NOTES.md", provenanceFile)
+		"bundle-*.tar.gz", "catalog-*.tar.gz", "lowlatency-operator-*.tgz", mustGather+"-*.tar.gz", krewFile, "RELEASE_NOTES.md", provenanceFile)
 	for _, one := range platforms() {
 		all = append(all, one.archive(plugin, "*"), one.materials(plugin))
 	}

@@ -4,14 +4,9 @@
 package main
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -198,19 +193,10 @@ func (p *krewPlatform) checkFiles(name string, packed []string) []error {
 
 // filesIn are the names of the files in an archive.
 func filesIn(content []byte) ([]string, error) {
-	uncompressed, err := gzip.NewReader(bytes.NewReader(content))
-	if err != nil {
-		return nil, err
+	entries, err := unpack(content)
+	names := make([]string, 0, len(entries))
+	for _, one := range entries {
+		names = append(names, one.name)
 	}
-	var names []string
-	for reader := tar.NewReader(uncompressed); ; {
-		header, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			return names, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, header.Name)
-	}
+	return names, err
 }

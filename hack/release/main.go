@@ -2,7 +2,7 @@
 // Copyright The Low Latency Node Operator Authors.
 
 // Command release makes everything that a release consists of in one folder: the images with their bills of materials, manifests, bundle,
-// catalog, chart, the plugin of kubectl for every platform, the guard of hosts, release notes, provenance, checksums and, with a key,
+// catalog, chart, the plugin of kubectl for every platform, what an image for must-gather is built of, the guard of hosts, release notes, provenance, checksums and, with a key,
 // signatures. Two runs on one commit with one Go release and one gcc give the same bytes.
 //
 //	go run ./hack/release -version 0.1.0 [-output dist/release] [-key cosign-like.pem]
@@ -90,7 +90,7 @@ func makeRelease(ctx context.Context, o options) error {
 		do   func(context.Context) error
 	}{
 		{"images", r.makeImages}, {"manifests", r.makeManifests}, {"bundle and catalog", r.makeBundle}, {"chart", r.makeChart},
-		{"plugin", r.makePlugins}, {"guard", r.makeGuards}, {"release notes", r.makeNotes}, {"provenance", r.makeProvenance}, {"checksums", r.makeSums},
+		{"plugin", r.makePlugins}, {"must-gather", r.makeMustGather}, {"guard", r.makeGuards}, {"release notes", r.makeNotes}, {"provenance", r.makeProvenance}, {"checksums", r.makeSums},
 		{"signatures", r.sign},
 	} {
 		fmt.Fprintln(os.Stderr, "release:", step.name)
@@ -232,7 +232,8 @@ func (r *release) makeNotes(context.Context) error {
 	if err != nil {
 		return err
 	}
-	notes += "\n## Images\n\n- `" + r.reference() + "`\n- `" + r.trafficReference() + "`, which measures over the network\n\nCheck every file with `sha256sum --check SHA256SUMS`; docs/release.md says how to check signatures.\n"
+	notes += "\n## Images\n\n- `" + r.reference() + "`\n- `" + r.trafficReference() + "`, which measures over the network\n\nThe image for `oc adm must-gather` is built of `" +
+		mustGather + "-" + r.version + ".tar.gz` and your release of OpenShift, as docs/cli.md says.\n\nCheck every file with `sha256sum --check SHA256SUMS`; docs/release.md says how to check signatures.\n"
 	return os.WriteFile(r.path("RELEASE_NOTES.md"), []byte(notes), 0o644) //nolint:gosec // Everybody may read it.
 }
 

@@ -12,15 +12,21 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
+
+// repositoryFolder is that of the repository.
+const repositoryFolder = "../.."
 
 // made is a release whose larger files are stand-ins.
 func made(t *testing.T) *release {
@@ -44,7 +50,7 @@ func made(t *testing.T) *release {
 		sums[one] = packPlugin(t, r, one)
 	}
 	for _, step := range []func() error{
-		func() error { return r.writeKrew(sums) },
+		func() error { return r.writeKrew(sums) }, func() error { return makeMustGatherHere(t, r) },
 		func() error { return r.makeProvenance(t.Context()) }, func() error { return r.makeSums(t.Context()) },
 	} {
 		if err := step(); err != nil {
@@ -57,10 +63,15 @@ func made(t *testing.T) *release {
 // packPlugin writes an archive of the plugin, with stand-ins for its files, and returns its sum.
 func packPlugin(t *testing.T, r *release, on platform) string {
 	t.Helper()
-	names := append(on.programs(plugin), "LICENSE", "THIRD-PARTY", kubectlCompletion)
+	texts := []string{"LICENSE", "THIRD-PARTY"}
+	names := append(append(on.programs(plugin), kubectlCompletion), texts...)
 	entries := make([]entry, 0, len(names))
 	for _, name := range names {
-		entries = append(entries, entry{name, []byte(name), 0o755})
+		mode := fs.FileMode(0o755)
+		if slices.Contains(texts, name) {
+			mode = 0o644
+		}
+		entries = append(entries, entry{name, []byte(name), mode})
 	}
 	name := on.archive(plugin, r.version)
 	content, err := archive(name, entries, r.source.committed)
@@ -72,6 +83,78 @@ func packPlugin(t *testing.T, r *release, on platform) string {
 	}
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])
+}
+
+// makeMustGatherHere packs it in the folder of the repository.
+func makeMustGatherHere(t *testing.T, r *release) error {
+	t.Helper()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer t.Chdir(here)
+	t.Chdir(repositoryFolder)
+	return r.makeMustGather(t.Context())
+}
+
+// TestMustGather: the archive has what its Dockerfile copies, for each architecture, and nothing else; and the image is made as from a checkout.
+func TestMustGather(t *testing.T) {
+	content, err := os.ReadFile(made(t).path("must-gather-1.2.3.tar.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := unpack(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, dockerfile := map[string]fs.FileMode{}, ""
+	for _, one := range entries {
+		name := strings.TrimPrefix(one.name, "must-gather-1.2.3/")
+		if got[name] = one.mode; name == "Dockerfile" {
+			dockerfile = string(one.content)
+		}
+	}
+	copies := lastStage(dockerfile)
+	want := map[string]fs.FileMode{"Dockerfile": 0o644}
+	for _, architecture := range []string{"amd64", "arm64"} {
+		for to, from := range copies {
+			want[strings.ReplaceAll(from, "${TARGETARCH}", architecture)] = 0o644
+			if strings.HasPrefix(to, "/usr/bin/") {
+				want[strings.ReplaceAll(from, "${TARGETARCH}", architecture)] = 0o755
+			}
+		}
+	}
+	delete(want, entrypoint)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("files (-copied +packed):\n%s", diff)
+	}
+	checkout, err := os.ReadFile(filepath.Join(repositoryFolder, "config", "must-gather", "Dockerfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// From where each file comes is another matter.
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(lastStage(string(checkout)))), slices.Sorted(maps.Keys(copies))); diff != "" {
+		t.Errorf("the image (-from a checkout +of a release):\n%s", diff)
+	}
+}
+
+// entrypoint is what lastStage tells of it.
+const entrypoint = `ENTRYPOINT ["/usr/bin/gather"]`
+
+// lastStage are what the last stage of a Dockerfile copies, by where it goes, and its entrypoint.
+func lastStage(dockerfile string) map[string]string {
+	_, stage, _ := strings.Cut(dockerfile, "\nFROM ${BASE_IMAGE}\n")
+	found := map[string]string{}
+	for line := range strings.Lines(stage) {
+		words := strings.Fields(line)
+		switch {
+		case len(words) > 2 && words[0] == "COPY":
+			found[words[len(words)-1]] = words[len(words)-2]
+		case len(words) > 0 && words[0] == "ENTRYPOINT":
+			found[strings.TrimSpace(line)] = entrypoint
+		}
+	}
+	return found
 }
 
 func TestCheck(t *testing.T) {

@@ -59,7 +59,7 @@ func rules() []rule {
 		{matches: `^make scale NODES=1000`, need: builds, instead: []string{"NODES=1000", "NODES=5"}},
 		{matches: `^make (demo|test|acceptance|verify|lint|test-[a-z]+|demo-capture|scale|mistakes|churn|release|try-release|publish-release|must-gather)\b|^bash \.ci/run`, need: elsewhere},
 		{matches: `^sudo .*make lab|^go run \./(test/scale|hack/release)|^go test \./test/mistakes|^cosign |^base64 -d SHA256SUMS|onload_stackdump`, need: elsewhere},
-		{matches: `^oc adm must-gather|port-forward|^curl .*127\.0\.0\.1|kubectl[- ]lowlatency host |--frames|^scp bin/lowlatency-guard |install-guard `, need: elsewhere},
+		{matches: `^tar -xzf must-gather-|^podman (build|push) .*must-gather|^oc adm must-gather|port-forward|^curl .*127\.0\.0\.1|kubectl[- ]lowlatency host |--frames|^scp bin/lowlatency-guard |install-guard `, need: elsewhere},
 
 		{matches: `^make packages`, need: alone, instead: []string{"make packages", `PATH="$PWD/` + aptGet + `:$PATH" make packages`}},
 		{
