@@ -113,17 +113,6 @@ func (e *excuse) proofComplaint(t *testing.T) string {
 	return ""
 }
 
-// TestWordsOfCommandsElsewhere lets the command line read the words of its commands that are not run here.
-func TestWordsOfCommandsElsewhere(t *testing.T) {
-	plugin, all := regexp.MustCompile(`(?:kubectl lowlatency|kubectl-lowlatency) (.*?)\s*(?:[>#|].*)?$`), excuses(t)
-	for _, c := range allCommands(t) {
-		copies := strings.HasPrefix(c.text, "scp ")
-		if words := plugin.FindStringSubmatch(c.text); !copies && excuseOf(all, &c) >= 0 && words != nil {
-			knownToPlugin(t, c.file, strings.Fields(words[1]))
-		}
-	}
-}
-
 // TestComplaintsAboutProofs complains about rows that .ci/run, acceptance and the tests do not keep.
 func TestComplaintsAboutProofs(t *testing.T) {
 	for _, tc := range []struct {

@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"github.com/lowlatency-dev/lowlatency-operator/hack/kustomization"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/cli"
 )
 
 // TestYAMLSaysWhatItIs leaves no block of YAML out of the test that applies whole objects to an API server (describeDocuments in
@@ -128,48 +127,6 @@ func anchors(t *testing.T, file string) map[string]bool {
 		names[anchor[1]] = true
 	}
 	return names
-}
-
-// TestCommandsInSentences looks at the commands that sentences name: targets exist, and the plugin knows command and flags.
-func TestCommandsInSentences(t *testing.T) {
-	code := regexp.MustCompile("`([^`\n]+)`")
-	targets := read(t, "Makefile")
-	seen := 0
-	for _, file := range documents(t) {
-		for _, match := range code.FindAllStringSubmatch(withoutBlocks(t, file), -1) {
-			if target, isTarget := strings.CutPrefix(match[1], "make "); isTarget {
-				seen++
-				if target = strings.Fields(target)[0]; !strings.Contains(targets, "\n"+target+":") {
-					t.Errorf("%s: the Makefile has no target %s", file, target)
-				}
-			}
-			if words := strings.Fields(strings.Replace(match[1], "kubectl lowlatency ", "kubectl-lowlatency ", 1)); len(words) > 1 && words[0] == "kubectl-lowlatency" {
-				seen++
-				knownToPlugin(t, file, words[1:])
-			}
-		}
-	}
-	if seen < 50 {
-		t.Errorf("looked at %d commands only", seen)
-	}
-}
-
-func knownToPlugin(t *testing.T, file string, words []string) {
-	t.Helper()
-	var args []string
-	for _, word := range words {
-		// A flag at the end may be named without its value.
-		if flag, isFlag := strings.CutPrefix(word, "--"); isFlag && word == words[len(words)-1] && flag != "acceleration" && flag != "redact" && flag != "exit-code" {
-			continue
-		}
-		args = append(args, word)
-	}
-	var said strings.Builder
-	if code := cli.Run(t.Context(), "", append(args, "--help"), cli.Streams{In: strings.NewReader(""), Out: &said, Err: &said}); code != cli.ExitOK {
-		t.Errorf("%s: kubectl lowlatency %s: %s", file, strings.Join(words, " "), said.String())
-	} else if command := words[0]; !strings.Contains(said.String(), "lowlatency "+command) {
-		t.Errorf("%s: kubectl lowlatency has no command %s", file, command)
-	}
 }
 
 // TestTheThreatModelNamesTests finds every test that the threat model names: those of Go by their names, those of Ginkgo by their sentences.

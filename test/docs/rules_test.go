@@ -5,7 +5,6 @@ package docs
 
 import (
 	"regexp"
-	"strings"
 	"testing"
 )
 
@@ -153,16 +152,6 @@ func TestRules(t *testing.T) {
 		}
 		if r.exits != nil && r.why == "" {
 			t.Errorf("%s: say why", r.matches)
-		}
-	}
-}
-
-// TestCommandsNameTargets finds every target that a command of the documents makes, whether it is run or not.
-func TestCommandsNameTargets(t *testing.T) {
-	targets, target := read(t, "Makefile"), regexp.MustCompile(`^(?:sudo )?(?:env )?make ([a-z][a-z-]*)`)
-	for _, c := range allCommands(t) {
-		if made := target.FindStringSubmatch(c.text); made != nil && !strings.Contains(targets, "\n"+made[1]+":") {
-			t.Errorf("%s:%d: the Makefile has no target %s", c.file, c.line, made[1])
 		}
 	}
 }
