@@ -389,9 +389,9 @@ type TestServer struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.address) || has(self.bypassNICPool)",message="an address needs bypassNICPool, whose network attachment takes it."
 // +kubebuilder:validation:XValidation:rule="!has(self.sockets) || has(self.bypassNICPool)",message="sockets needs bypassNICPool: without a pool there is no stack, and all sockets are the kernel's."
 type TestEnd struct {
-	// bypassNICPool is the name of a BypassNICPool with allocation DevicePlugin. The pod asks for one unit of its resource, so that
-	// the stack of the pool is there as in any other pod, and for the network that the pool makes in the namespace of the test. When omitted, the pod
-	// has the pods' own network alone.
+	// bypassNICPool is the name of a BypassNICPool. The pod asks for one unit of its resource, so that the stack of the pool is there as in any other
+	// pod, and for the network that the pool makes in the namespace of the test. Where the allocation of the pool is DynamicResourceAllocation, the
+	// scheduler makes the claim, from Kubernetes 1.36 on. When omitted, the pod has the pods' own network alone.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=40
 	// +optional
