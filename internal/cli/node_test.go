@@ -136,7 +136,7 @@ func TestNodeRefusals(t *testing.T) {
 		"two hosts":                {[]string{"-f", profile, "--root", "/a", "--root", "/b"}, "node draws one host: give --root once"},
 		"a negative window":        {[]string{"-f", profile, "--window", "-1s"}, "--window -1s is negative"},
 		"no jitter":                {[]string{"-f", profile, "--jitter", file}, file + " is no result of probe jitter -o json: it has no cpus"},
-		"jitter that is no JSON":   {[]string{"-f", profile, "--jitter", profile}, profile + " is no result of probe jitter -o json: invalid character 'a' looking for beginning of value"},
+		"jitter that is no JSON":   {[]string{"-f", profile, "--jitter", profile}, profile + " is no result of probe jitter -o json: it is not JSON: invalid character 'a' looking for beginning of value"},
 		"no file of jitter":        {[]string{"-f", profile, "--jitter", "/does/not/exist"}, "open /does/not/exist: no such file or directory"},
 		"no address":               {[]string{"-f", profile, "--host-ip", "here"}, `--host-ip "here" is no IP address`},
 		"no profile":               {[]string{"-f", write(t, "pool.yaml", poolText)}, "the files hold no LowLatencyNodeProfile"},
