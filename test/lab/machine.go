@@ -60,6 +60,8 @@ type Machine struct {
 	dir     string
 	process *process
 	client  *ssh.Client
+	// booted is what QEMU was started with.
+	booted Boot
 }
 
 // process is one run of QEMU.
@@ -169,8 +171,8 @@ func (m *Machine) boot(ctx context.Context, boot Boot) error {
 	}
 }
 
-// powerOn starts QEMU.
-func (m *Machine) powerOn(ctx context.Context, boot Boot) error {
+// powerOn starts QEMU, with more arguments than those of the machine where there are any.
+func (m *Machine) powerOn(ctx context.Context, boot Boot, more ...string) error {
 	port, err := freePort()
 	if err != nil {
 		return err
@@ -185,7 +187,8 @@ func (m *Machine) powerOn(ctx context.Context, boot Boot) error {
 	}
 	f.disk, f.second, f.idle = m.file("disk.qcow2"), m.filesDisk(), m.idleTable()
 	f.serial, f.qmp, f.sshPort = m.file("serial.log"), m.file("qmp"), port
-	m.process, err = m.emulator.start(ctx, m.emulator.machine(m.spec, boot, f), f)
+	m.process, err = m.emulator.start(ctx, append(m.emulator.machine(m.spec, boot, f), more...), f)
+	m.booted = boot
 	return err
 }
 
@@ -482,13 +485,35 @@ func (m *Machine) CutPower(ctx context.Context) error {
 // Save keeps the whole state of the running machine, its disk and its memory, under a name.
 func (m *Machine) Save(ctx context.Context, name string) error { return m.human(ctx, "savevm "+name) }
 
-// Load goes back to a state that was kept in this run of the machine, and waits for its shell.
+// Load goes back to a state that was kept, and waits for the machine's shell. QEMU starts anew for that: one that runs does not let the cycle counter of
+// its processors go back (cpu_get_ticks in softmmu/cpu-timers.c), so that the clock of the guest would jump ahead by the time since the state was
+// kept. Its kernel then reports stalls, and systemd ends services whose watchdogs have waited for too long.
 func (m *Machine) Load(ctx context.Context, name string) error {
-	m.hangUp()
-	if err := m.human(ctx, "loadvm "+name); err != nil {
+	if err := m.quit(ctx); err != nil {
+		return err
+	}
+	if err := m.powerOn(ctx, m.booted, "-loadvm", name); err != nil {
 		return err
 	}
 	return m.waitForShell(ctx, true)
+}
+
+// quit ends QEMU in order, so that its disk is whole: that of a power cut would be that of the guest, and not of its image.
+func (m *Machine) quit(ctx context.Context) error {
+	m.hangUp()
+	err := m.withMonitor(ctx, func(ctx context.Context, qmp *monitor) error { return qmp.execute(ctx, "quit", nil) })
+	if err != nil {
+		return err
+	}
+	select {
+	case <-m.process.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("ending QEMU of machine %s: %w", m.spec.Name, context.Cause(ctx))
+	case <-time.After(unplugLimit):
+		m.switchOff()
+		return fmt.Errorf("QEMU of machine %s did not end within %s", m.spec.Name, unplugLimit)
+	}
 }
 
 // human gives QEMU a command of its monitor for people, which has no other form.

@@ -134,17 +134,39 @@ func TestPowerCuts(t *testing.T) {
 func (h *host) save(name string) {
 	h.t.Helper()
 	h.run("sync")
+	h.uptimes[name] = h.uptime()
 	if err := h.machine.Save(h.ctx(), name); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
+// longestPause is by how much the clock of a machine may have gone on between a state that was kept and the first look after it was loaded.
+const longestPause = time.Minute
+
+// load goes back to a state. A clock that has jumped would end the guard's time for a trial, and whatever else waits on the machine.
+func (h *host) load(name string) {
+	h.t.Helper()
+	if err := h.machine.Load(h.ctx(), name); err != nil {
+		h.t.Fatal(err)
+	}
+	if was, is := h.uptimes[name], h.uptime(); is < was || is > was+longestPause {
+		h.t.Fatalf("the machine was up for %s when state %s was kept, and for %s after it was loaded", was, name, is)
+	}
+}
+
+func (h *host) uptime() time.Duration {
+	h.t.Helper()
+	seconds, err := time.ParseDuration(strings.Fields(h.run("cat /proc/uptime"))[0] + "s")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return seconds
+}
+
 // cutOnce goes back to a state, does what its phase does, cuts the power, and asserts what the machine comes to.
 func (h *host) cutOnce(number int, c cut, wanted, before, after string) {
 	h.t.Helper()
-	if err := h.machine.Load(h.ctx(), c.name); err != nil {
-		h.t.Fatal(err)
-	}
+	h.load(c.name)
 	h.begin(c.command)
 	time.Sleep(c.after)
 	point := h.point()
@@ -167,6 +189,11 @@ func (h *host) cutOnce(number int, c cut, wanted, before, after string) {
 		fmt.Sprintf("at rest after %.0f s; %s", time.Since(began).Seconds(), status.Reason))
 }
 
+// whatHangs shows what the guard waits for, and what the kernel says.
+const whatHangs = `ps -eo pid,ppid,stat,etimes,wchan:30,args --sort=pid | tail -n 30
+for pid in $(pgrep -f lowlatency-guard); do echo "$pid:"; cat /proc/$pid/task/*/stack /proc/$pid/task/*/syscall; ls -l /proc/$pid/fd; done
+dmesg | tail -n 30`
+
 // begin gives the command of a phase, and waits until the guard has begun to write: a cut before that shows nothing.
 func (h *host) begin(command string) {
 	h.t.Helper()
@@ -183,7 +210,7 @@ func (h *host) begin(command string) {
 			return
 		}
 		if time.Now().After(end) {
-			h.t.Fatalf("%s has not begun: %s", command, h.run("cat "+output))
+			h.t.Fatalf("%s has not begun: %s", command, h.run("cat "+output+"; "+whatHangs))
 		}
 	}
 }

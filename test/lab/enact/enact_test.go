@@ -40,6 +40,8 @@ type host struct {
 	// began is when the next row began, failed whether the test had failed then.
 	began  time.Time
 	failed bool
+	// uptimes are those of the states that were kept, by their names.
+	uptimes map[string]time.Duration
 }
 
 // row says what was done, what came of it, and more about it.
@@ -103,7 +105,7 @@ func startMachine(t *testing.T, spec lab.Spec, packages ...string) *host {
 			t.Error(err)
 		}
 	})
-	h := &host{t: t, machine: machine, began: time.Now()}
+	h := &host{t: t, machine: machine, began: time.Now(), uptimes: map[string]time.Duration{}}
 	for _, program := range packages {
 		h.run("cp " + lab.FilesPath + "/" + path.Base(program) + " /root/")
 	}

@@ -119,9 +119,7 @@ systemctl enable hang.service; sync`)
 // back goes back to the state before the first attempt.
 func (h *host) back() {
 	h.t.Helper()
-	if err := h.machine.Load(h.ctx(), "before"); err != nil {
-		h.t.Fatal(err)
-	}
+	h.load("before")
 }
 
 // fullDisk has no room for what the guard writes: everything is as before, and the error says why.
