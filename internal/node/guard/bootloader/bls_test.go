@@ -18,6 +18,24 @@ const (
 	options = "options root=/dev/mapper/rhel-root ro crashkernel=1G-4G:192M rhgb quiet"
 )
 
+// redHatConfig is what decides about the default in a grub.cfg of grub2-mkconfig, with the script 08_fallback_counting.
+const redHatConfig = `if [ "${next_entry}" ] ; then
+   set default="${next_entry}"
+else
+   set default="${saved_entry}"
+fi
+if [ -n "${boot_counter}" -a "${boot_success}" = "0" ]; then
+  if  [ "${boot_counter}" = "0" -o "${boot_counter}" = "-1" ]; then
+    set default=1
+    set boot_counter=-1
+  else
+    decrement boot_counter
+  fi
+  save_env boot_counter
+fi
+blscfg
+`
+
 // redHatHost is a host as RHEL 9 and its rebuilds set it up: /boot on a partition of its own, the root on LVM.
 func redHatHost() tree {
 	entry := func(version string) string {
@@ -25,7 +43,7 @@ func redHatHost() tree {
 			".img $tuned_initrd\n" + options + "\ngrub_users $grub_users\ngrub_arg --unrestricted\ngrub_class rhel\n"
 	}
 	return tree{
-		"/boot/grub2/grub.cfg":                      "if [ \"${next_entry}\" ] ; then\n   set default=\"${next_entry}\"\nfi\nblscfg\n",
+		"/boot/grub2/grub.cfg":                      redHatConfig,
 		"/boot/grub2/grubenv":                       block("saved_entry=" + kernel9 + "\nboot_success=1\n"),
 		"/boot/loader/entries/" + kernel9 + ".conf": entry("5.14.0-503.el9.x86_64"),
 		"/boot/loader/entries/5f1e-5.14.0-427.conf": entry("5.14.0-427.el9.x86_64"),
@@ -35,6 +53,87 @@ func redHatHost() tree {
 		"/proc/1/mounts":                            "/dev/mapper/rhel-root / xfs rw 0 0\n/dev/vda2 /boot xfs rw 0 0\n",
 		"/dev/vda2":                                 "",
 		"/usr/bin/dracut":                           "",
+	}
+}
+
+// TestDefaultOfRedHat: where GRUB may start an entry by its number, a trial that has failed could be the one.
+func TestDefaultOfRedHat(t *testing.T) {
+	instead := func(line string) func(h tree) {
+		return func(h tree) {
+			h["/boot/grub2/grub.cfg"] = strings.Replace(redHatConfig, `   set default="${saved_entry}"`, line, 1)
+		}
+	}
+	for name, tc := range map[string]struct {
+		change func(h tree)
+		want   string
+	}{
+		"saved":                        {func(tree) {}, ""},
+		"saved, in other quotes":       {instead("\tset default='${saved_entry}' "), ""},
+		"GRUB_DEFAULT=0":               {instead(`   set default="0"`), "sets default to 0"},
+		"the name of an entry":         {instead(`   set default="` + kernel9 + `"`), "sets default to " + kernel9},
+		"no default at all":            {instead(""), "never reads saved_entry"},
+		"another one in custom.cfg":    {func(h tree) { h["/boot/grub2/custom.cfg"] = "set default=0\n" }, "sets default to 0"},
+		"entries alone in custom.cfg":  {func(h tree) { h["/boot/grub2/custom.cfg"] = "menuentry 'rescue' {\n}\n" }, ""},
+		"starts that are counted":      {func(h tree) { h["/boot/grub2/grubenv"] = block("saved_entry=" + kernel9 + "\nboot_counter=2\n") }, "sets default to 1"},
+		"one of somebody behind saved": {func(h tree) { h["/boot/grub2/grub.cfg"] += "set default=2\n" }, "sets default to 2"},
+	} {
+		h := redHatHost()
+		tc.change(h)
+		loader, err := Find(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = loader.Trial(Arguments{Add: operation.AddKernelArguments("nohz=on").Arguments})
+		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "GRUB_DEFAULT=saved")) {
+			t.Errorf("%s: Trial() = %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+// TestKernelsToComeOfRedHat: a new kernel takes what happens to run, where no file says what it is to be started with.
+func TestKernelsToComeOfRedHat(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change  func(h tree)
+		refused bool
+	}{
+		"a file":  {func(tree) {}, false},
+		"no file": {func(h tree) { delete(h, "/etc/kernel/cmdline") }, true},
+		"no file, but kernelopts": {func(h tree) {
+			delete(h, "/etc/kernel/cmdline")
+			start := "/boot/loader/entries/" + kernel9 + ".conf"
+			h[start] = strings.Replace(h[start], options, "options $kernelopts $tuned_params", 1)
+		}, false},
+	} {
+		h := redHatHost()
+		tc.change(h)
+		loader, err := Find(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = loader.Trial(Arguments{Add: operation.AddKernelArguments("nohz=on").Arguments})
+		if tc.refused != (err != nil) || err != nil && !strings.Contains(err.Error(), "/etc/kernel/cmdline is absent, so that a new kernel would be installed with") {
+			t.Errorf("%s: Trial() = %v", name, err)
+		}
+	}
+}
+
+// TestWayBackOfRedHat: what has become of the boot loader's files since keeps no arguments from being taken away.
+func TestWayBackOfRedHat(t *testing.T) {
+	h := redHatHost()
+	add := operation.AddKernelArguments("nohz=on").Arguments
+	start := "/boot/loader/entries/" + kernel9 + ".conf"
+	h[start] = strings.Replace(h[start], options, options+" "+strings.Join(add, " "), 1)
+	h["/boot/grub2/grub.cfg"] = strings.Replace(redHatConfig, `"${saved_entry}"`, "0", 1)
+	delete(h, "/etc/kernel/cmdline")
+	loader, err := Find(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loader.Trial(Arguments{Remove: add}); err != nil {
+		t.Error(err)
+	}
+	if _, err := loader.Trial(Arguments{Add: []string{"nohz=off"}, Remove: add}); err == nil {
+		t.Error("other arguments are tried")
 	}
 }
 

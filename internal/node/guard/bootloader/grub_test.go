@@ -168,6 +168,15 @@ func TestTrialIsRefused(t *testing.T) {
 		"with users, below a submenu that asks": {func(h tree) {
 			h["/boot/grub/grub.cfg"] = "set superusers=\"root\"\n" + strings.NewReplacer(`set default="0"`, `set default="1>0"`, " --class debian ", " --class debian --unrestricted ").Replace(h["/boot/grub/grub.cfg"])
 		}, add, "asks for a password"},
+		"with a default of a number that the trial would have": {inDefaultLine("9"), add, `GRUB starts the entry "9" by default, and grub.cfg has none before it reads custom.cfg`},
+		"with a default behind what custom.cfg has": {func(h tree) {
+			inDefaultLine("2")(h)
+			h["/boot/grub/grub.cfg"] += "menuentry 'of another script' {\n\tlinux /vmlinuz ro\n}\n"
+		}, add, `GRUB starts the entry "2" by default`},
+		"with a default of custom.cfg": {func(h tree) {
+			inDefaultLine("theirs")(h)
+			h["/boot/grub/custom.cfg"] = "menuentry 'Of somebody' --id 'theirs' {\n\tlinux /vmlinuz ro\n}\n"
+		}, add, `GRUB starts the entry "theirs" by default`},
 		"without custom.cfg": {func(h tree) { h["/boot/grub/grub.cfg"] = "menuentry 'a' {\n\tlinux /vmlinuz ro\n}\n" }, add, "reads neither custom.cfg nor next_entry"},
 	}
 	for name, tc := range cases {
@@ -182,6 +191,30 @@ func TestTrialIsRefused(t *testing.T) {
 				t.Errorf("Trial() = %v, want %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// inDefaultLine names another default.
+func inDefaultLine(name string) func(h tree) {
+	return func(h tree) {
+		h["/boot/grub/grub.cfg"] = strings.Replace(h["/boot/grub/grub.cfg"], `set default="0"`, `set default="`+name+`"`, 1)
+	}
+}
+
+// TestDefaultsThatTheTrialCannotBecome: each of these is an entry of grub.cfg, whatever custom.cfg has, or none, for which GRUB takes its first.
+func TestDefaultsThatTheTrialCannotBecome(t *testing.T) {
+	add := operation.AddKernelArguments("nohz=on").Arguments
+	for _, name := range []string{"0", "1>0", "", "Debian GNU/Linux", "of a kernel that is gone"} {
+		h := debianHost(t)
+		inDefaultLine(name)(h)
+		h["/boot/grub/custom.cfg"] = "menuentry 'Of somebody' --id 'theirs' {\n\tlinux /vmlinuz ro\n}\n"
+		loader, err := Find(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := loader.Trial(Arguments{Add: add}); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
 	}
 }
 

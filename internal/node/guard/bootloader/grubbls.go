@@ -64,12 +64,15 @@ func (b bls) Trial(change Arguments) ([]Write, error) {
 	if err := b.checkFallback(change); err != nil {
 		return nil, err
 	}
-	start, err := b.start()
+	start, err := b.start(len(change.Add) > 0)
 	if err != nil {
 		return nil, err
 	}
 	expand, err := b.expanding()
 	if err != nil {
+		return nil, err
+	}
+	if err := b.checkKernelsToCome(string(start.Content), change); err != nil {
 		return nil, err
 	}
 	text, err := change.changeOptions(string(start.Content), expand)
@@ -84,8 +87,18 @@ func (b bls) Trial(change Arguments) ([]Write, error) {
 	return []Write{{Path: path.Join(blsFolder, trialEntry+entryEnding), State: start}}, nil
 }
 
-// start is the default entry, where GRUB starts it by its name and asks nobody.
-func (b bls) start() (hostfile.State, error) {
+// checkKernelsToCome wants the file with the arguments of new kernels, unless their entries take them from GRUB's environment, as those of RHEL 8 do.
+func (b bls) checkKernelsToCome(start string, change Arguments) error {
+	// Nothing is to keep arguments from being taken away.
+	if len(change.Add) == 0 || kernelOptions.MatchString(start) {
+		return nil
+	}
+	return checkNewKernels(b.host, change)
+}
+
+// start is the default entry, where GRUB starts it by its name and asks nobody. For arguments that are only taken away, the trial has those with which the
+// host came up before, and may be started once more.
+func (b bls) start(adds bool) (hostfile.State, error) {
 	config, err := b.host.Read(blsGRUB + "/grub.cfg")
 	if err != nil {
 		return hostfile.State{}, err
@@ -97,7 +110,9 @@ func (b bls) start() (hostfile.State, error) {
 	if err != nil {
 		return hostfile.State{}, err
 	}
-	// GRUB sorts the entries by their names, so that a new one could become the first: what it starts must be named.
+	if err := b.checkDefault(string(config.Content), e.get("boot_counter")); err != nil && adds {
+		return hostfile.State{}, err
+	}
 	name := path.Join(blsFolder, e.get("saved_entry")+entryEnding)
 	start, err := b.host.Read(name)
 	if err != nil {
@@ -108,6 +123,35 @@ func (b bls) start() (hostfile.State, error) {
 			"name one with grub2-set-default", b.path, blsFolder)
 	}
 	return start, b.checkPassword(name, string(start.Content), string(config.Content))
+}
+
+// checkDefault refuses a host whose GRUB does not start what saved_entry names. Its command blscfg sorts the entries by their names, so that the trial
+// may have any number: one that is started by default for its number would start again after it has failed, again and again. The script
+// 08_fallback_counting of Fedora and RHEL has a line that names entry 1, which counts where there is a boot_counter alone.
+func (b bls) checkDefault(config, bootCounter string) error {
+	custom, err := b.host.Read(blsGRUB + "/custom.cfg")
+	if err != nil {
+		return err
+	}
+	isNamed := false
+	for _, set := range anyDefault.FindAllStringSubmatch(config+"\n"+string(custom.Content), -1) {
+		switch value := set[1]; {
+		case value == "${next_entry}" || value == "1" && bootCounter == "":
+		case value == "${saved_entry}":
+			isNamed = true
+		default:
+			return startedByNumber("it sets default to " + value)
+		}
+	}
+	if !isNamed {
+		return startedByNumber("it never reads saved_entry")
+	}
+	return nil
+}
+
+func startedByNumber(why string) error {
+	return fmt.Errorf("grub.cfg may start another entry by default than saved_entry names (%s), so that the trial could be started again and again: "+
+		"write GRUB_DEFAULT=saved into /etc/default/grub, and make grub.cfg with grub2-mkconfig", why)
 }
 
 // checkPassword refuses a host whose GRUB asks for a password before it starts the default entry: no start of it ends by itself. The file
@@ -137,6 +181,11 @@ func (b bls) Check(ctx context.Context, change Arguments) error {
 var (
 	userPassword       = regexp.MustCompile(`(?m)^\s*GRUB2_PASSWORD=\S`)
 	startsUnrestricted = regexp.MustCompile(`(?m)^[ \t]*grub_arg[ \t].*` + unrestricted + `(?:\s|$)`)
+
+	// anyDefault takes lines of other writers than grub-mkconfig, too.
+	anyDefault = regexp.MustCompile(`(?m)^[ \t]*set[ \t]+default=["']?([^"'\n]*?)["']?[ \t]*$`)
+
+	kernelOptions = regexp.MustCompile(`(?m)^[ \t]*options[ \t].*\$\{?kernelopts\b`)
 
 	// usedVariable is how blscfg takes variables in options (its expand_val).
 	usedVariable = regexp.MustCompile(`\$\{?([A-Za-z0-9_]+)\}?`)

@@ -12,6 +12,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
@@ -97,11 +98,31 @@ func (d debian) Trial(change Arguments) ([]Write, error) {
 	}
 	lines := append([]string{head}, start.with(append(arguments, words...))...)
 	others := withoutTrial(string(custom.Content))
+	if err := checkDefaultBefore(config.defaultEntry, text, others); err != nil && len(change.Add) > 0 {
+		return nil, err
+	}
 	state := hostfile.File(others+strings.Join(append(lines, "}"), "\n")+"\n", 0o644)
 	if custom.Type == hostfile.Regular {
 		state.Mode, state.UID, state.GID, state.Label = custom.Mode, custom.UID, custom.GID, custom.Label
 	}
 	return []Write{{Path: grubCustomFile, State: state}}, nil
+}
+
+// checkDefaultBefore refuses a default that is, or could become, an entry of custom.cfg: one that only others have there, which is not the one that grub.cfg
+// tells of, or a number that entries of grub.cfg do not reach before it reads that file. With the entry of the trial there, the number could be the
+// trial's, which would start again after it has failed, again and again.
+func checkDefaultBefore(defaultEntry, config, others string) error {
+	before, _, _ := strings.Cut(config, "/custom.cfg")
+	entries := parseGRUBConfig(before).entries
+	first, _, _ := strings.Cut(defaultEntry, ">")
+	first = strings.TrimSpace(first)
+	_, notANumber := strconv.Atoi(first)
+	isThere := pick(entries, first) != nil
+	if isThere || notANumber != nil && pick(parseGRUBConfig(others).entries, first) == nil {
+		return nil
+	}
+	return fmt.Errorf("GRUB starts the entry %q by default, and grub.cfg has none before it reads custom.cfg, so that the entry of the trial could become "+
+		"what is started: name another one with GRUB_DEFAULT in /etc/default/grub and update-grub, or with grub-set-default", defaultEntry)
 }
 
 // trialHead begins the entry of the trial, which is started without a password as the default entry is. Where GRUB has users and asks for

@@ -121,7 +121,7 @@ func (s entries) Trial(change Arguments) ([]Write, error) {
 	if err := s.checkFeatures(); err != nil {
 		return nil, err
 	}
-	if err := s.checkNewKernels(change); err != nil {
+	if err := checkNewKernels(s.host, change); err != nil {
 		return nil, err
 	}
 	m, err := s.menu()
@@ -185,9 +185,10 @@ func (s entries) checkFeatures() error {
 	return nil
 }
 
-// checkNewKernels: without the file, a new kernel would get the arguments that happen to run when it is installed.
-func (s entries) checkNewKernels(change Arguments) error {
-	file, err := s.host.Read(newKernels)
+// checkNewKernels: without the file, a new kernel would get the arguments that happen to run when it is installed, those that are a trial's alone
+// among them, which run until the next start (kernel-install of systemd, and 20-grub.install of RHEL and Fedora).
+func checkNewKernels(h Host, change Arguments) error {
+	file, err := h.Read(newKernels)
 	if err != nil {
 		return err
 	}
