@@ -69,14 +69,12 @@ func (d debian) Trial(change Arguments) ([]Write, error) {
 	if err := d.checkFallback(change); err != nil {
 		return nil, err
 	}
-	config, text, err := d.config()
+	custom, err := d.host.Read(grubCustomFile)
 	if err != nil {
 		return nil, err
 	}
-	if !strings.Contains(text, "/custom.cfg") || !strings.Contains(text, "next_entry") {
-		return nil, errors.New("grub.cfg reads neither custom.cfg nor next_entry, so nothing can be tried once: let grub-mkconfig make it, with 00_header and 41_custom")
-	}
-	start, err := config.find(config.defaultEntry)
+	others := withoutTrial(string(custom.Content))
+	start, text, err := d.start(others, len(change.Add) > 0)
 	if err != nil {
 		return nil, err
 	}
@@ -88,24 +86,32 @@ func (d debian) Trial(change Arguments) ([]Write, error) {
 	if err != nil {
 		return nil, err
 	}
-	custom, err := d.host.Read(grubCustomFile)
-	if err != nil {
-		return nil, err
-	}
 	head, err := trialHead(start, text, string(custom.Content))
 	if err != nil {
 		return nil, err
 	}
 	lines := append([]string{head}, start.with(append(arguments, words...))...)
-	others := withoutTrial(string(custom.Content))
-	if err := checkDefaultBefore(config.defaultEntry, text, others); err != nil && len(change.Add) > 0 {
-		return nil, err
-	}
 	state := hostfile.File(others+strings.Join(append(lines, "}"), "\n")+"\n", 0o644)
 	if custom.Type == hostfile.Regular {
 		state.Mode, state.UID, state.GID, state.Label = custom.Mode, custom.UID, custom.GID, custom.Label
 	}
 	return []Write{{Path: grubCustomFile, State: state}}, nil
+}
+
+// start is the default entry, and the text of grub.cfg, where a trial can be started once, and for arguments that are added, where it can be nothing else.
+func (d debian) start(others string, adds bool) (*entry, string, error) {
+	config, text, err := d.config()
+	if err != nil {
+		return nil, "", err
+	}
+	if !strings.Contains(text, "/custom.cfg") || !strings.Contains(text, "next_entry") {
+		return nil, "", errors.New("grub.cfg reads neither custom.cfg nor next_entry, so nothing can be tried once: let grub-mkconfig make it, with 00_header and 41_custom")
+	}
+	if err := checkDefaultBefore(config.defaultEntry, text, others); err != nil && adds {
+		return nil, "", err
+	}
+	start, err := config.find(config.defaultEntry)
+	return start, text, err
 }
 
 // checkDefaultBefore refuses a default that is, or could become, an entry of custom.cfg: one that only others have there, which is not the one that grub.cfg
