@@ -80,8 +80,8 @@ func lockOf(node *corev1.Node) string {
 	return ""
 }
 
-// findLock looks, before a turn begins, whether somebody else has locked the node, and before anything else is done on it, whether
-// its machine is taken away. It notes the first lock that it finds, and reports whether there is one: then it is to be decided again.
+// findLock looks, before a turn begins, whether somebody else has locked the node, before anything else is done on it, whether somebody has begun
+// to work on this one meanwhile, whom a cordon does not keep away, and before it is let go, whether its machine is taken away. It notes the first lock that it finds, and reports whether there is one: then it is to be decided again.
 func (p *Platform) findLock(ctx context.Context, w *world, d *enactment.Decision) (bool, error) {
 	for _, step := range d.Steps {
 		at := slices.IndexFunc(w.nodes, func(n enactment.Node) bool { return n.Name == step.Node })
@@ -90,16 +90,7 @@ func (p *Platform) findLock(ctx context.Context, w *world, d *enactment.Decision
 			continue
 		}
 		var err error
-		switch step.Verb {
-		case enactment.TakeTurn:
-			if n.IsOurCordon || n.IsHeld || n.Issued != nil {
-				continue
-			}
-			n.Lock, err = p.lockElsewhere(ctx, w.known[step.Node])
-		case enactment.Cordon, enactment.Evict, enactment.Instruct, enactment.Uncordon:
-			n.Lock, err = p.lockOfMachine(ctx, w.known[step.Node])
-		case enactment.HandOver, enactment.Withdraw, enactment.EndTurn, enactment.TellKey, enactment.Claim:
-		}
+		n.Lock, err = p.lockBefore(ctx, step.Verb, n, w.known[step.Node])
 		if n.Lock != "" || err != nil {
 			return n.Lock != "", err
 		}
@@ -107,9 +98,35 @@ func (p *Platform) findLock(ctx context.Context, w *world, d *enactment.Decision
 	return false, nil
 }
 
+// lockBefore says who else works on a node, as far as that matters before a step.
+func (p *Platform) lockBefore(ctx context.Context, verb enactment.Verb, n *enactment.Node, node *corev1.Node) (string, error) {
+	switch verb {
+	case enactment.TakeTurn:
+		if n.IsOurCordon || n.IsHeld || n.Issued != nil {
+			return "", nil
+		}
+		return p.lockElsewhere(ctx, node)
+	case enactment.Cordon, enactment.Evict, enactment.Instruct:
+		return p.lockOnNode(ctx, node)
+	case enactment.Uncordon:
+		return p.lockOfMachine(ctx, node)
+	case enactment.HandOver, enactment.Withdraw, enactment.EndTurn, enactment.TellKey, enactment.Claim:
+	}
+	return "", nil
+}
+
 // lockElsewhere says by other objects who else works on a node.
 func (p *Platform) lockElsewhere(ctx context.Context, node *corev1.Node) (string, error) {
-	for _, look := range []func(context.Context, *corev1.Node) (string, error){p.lockOfMachine, p.lockOfKured, p.lockOfMedik8s, p.lockOfUpgrades} {
+	return firstLock(ctx, node, p.lockOfKured, p.lockOnNode)
+}
+
+// lockOnNode is lockElsewhere without the lock of kured, which is one for all nodes.
+func (p *Platform) lockOnNode(ctx context.Context, node *corev1.Node) (string, error) {
+	return firstLock(ctx, node, p.lockOfMachine, p.lockOfMedik8s, p.lockOfUpgrades)
+}
+
+func firstLock(ctx context.Context, node *corev1.Node, looks ...func(context.Context, *corev1.Node) (string, error)) (string, error) {
+	for _, look := range looks {
 		if lock, err := look(ctx, node); lock != "" || err != nil {
 			return lock, err
 		}

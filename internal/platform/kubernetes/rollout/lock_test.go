@@ -4,6 +4,7 @@
 package rollout
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,9 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/enactment"
 )
 
 func noon() time.Time { return time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC) }
@@ -56,6 +59,40 @@ func TestLockOfKured(t *testing.T) {
 				t.Errorf("lockOfKured() = %q, %v", got, err)
 			}
 		})
+	}
+}
+
+// TestLocksThatComeInATurn: whom a cordon does not keep away from the node stops what is done on it; what is done on other nodes alone does not, and nothing but the
+// end of its machine keeps a node from being let go.
+func TestLocksThatComeInATurn(t *testing.T) {
+	holder := "node-maintenance"
+	upgrade := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "system-upgrade", Name: "apply", Labels: map[string]string{upgradeNode: "a"}}}
+	elsewhere := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "system-upgrade", Name: "apply", Labels: map[string]string{upgradeNode: "b"}}}
+	over := upgrade.DeepCopy()
+	over.Status.Phase = corev1.PodSucceeded
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: medik8sNamespace, Name: medik8sPrefix + "a"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder},
+	}
+	kured := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "kube-system", Name: "kured", Annotations: map[string]string{kuredLock: `{"nodeID": "b", "created": "2026-01-01T00:00:00Z", "TTL": 0}`},
+	}}
+	all := []enactment.Verb{enactment.TakeTurn, enactment.Cordon, enactment.Evict, enactment.Instruct, enactment.Uncordon}
+	working := []enactment.Verb{enactment.TakeTurn, enactment.Cordon, enactment.Evict, enactment.Instruct}
+	for name, tc := range map[string]struct {
+		object client.Object
+		stops  []enactment.Verb
+	}{
+		"an upgrade of the node": {upgrade, working}, "an upgrade that is over": {over, nil}, "an upgrade of another node": {elsewhere, nil},
+		"medik8s": {lease, working}, "kured, with another node": {kured, []enactment.Verb{enactment.TakeTurn}},
+	} {
+		p := &Platform{Options: Options{Live: fake.NewClientBuilder().WithObjects(tc.object.DeepCopyObject().(client.Object)).Build(), Clock: clocktesting.NewFakePassiveClock(noon())}}
+		for _, verb := range all {
+			w := &world{nodes: []enactment.Node{{Name: "a"}}, known: map[string]*corev1.Node{"a": {ObjectMeta: metav1.ObjectMeta{Name: "a"}}}}
+			found, err := p.findLock(t.Context(), w, &enactment.Decision{Steps: []enactment.Step{{Node: "a", Verb: verb}}})
+			if err != nil || found != slices.Contains(tc.stops, verb) || found != (w.nodes[0].Lock != "") {
+				t.Errorf("%s: findLock() before %s = %t (%q), %v", name, verb, found, w.nodes[0].Lock, err)
+			}
+		}
 	}
 }
 
