@@ -69,6 +69,9 @@ func (n *Node) change(now time.Time) (Step, Stage, string) {
 	if n.needsReboot() {
 		return n.empty(now)
 	}
+	if n.Wanted.Action == Remove {
+		return n.instruct(now), StageChanging, "its guard is to leave, without a reboot: no plan is in force on it"
+	}
 	return n.instruct(now), StageChanging, "it is to have the plan without a reboot, if it can"
 }
 
