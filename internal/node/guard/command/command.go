@@ -404,6 +404,9 @@ func (s *session) revertCommand() *cobra.Command {
 						return err
 					}
 				}
+				if err := s.sayWhatStays(g); err != nil {
+					return err
+				}
 				return s.carryThrough(command.Context(), g, m, next, stay)
 			})
 		},
@@ -411,6 +414,18 @@ func (s *session) revertCommand() *cobra.Command {
 	command.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	command.Flags().BoolVar(&stay, "no-reboot", false, "leave the reboot, where one is needed, to whoever calls")
 	return command
+}
+
+// sayWhatStays tells that a plan is still in force, since what was on trial over it was taken back first.
+func (s *session) sayWhatStays(g *guard.Guard) error {
+	status, err := g.Status()
+	if err != nil {
+		return err
+	}
+	if status.InForce != "" && status.Stage == journal.Reverted {
+		s.say("What was on trial is taken back, and the plan of before is still in force: give this command once more after the reboot.")
+	}
+	return nil
 }
 
 func (s *session) bootCommand() *cobra.Command {

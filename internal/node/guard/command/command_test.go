@@ -318,6 +318,27 @@ plan: {kernelArguments: [{text: nohz_full=2-7}]}
 	}
 }
 
+// TestRevertOfATrialOverAPlan: what is on trial is taken back first, and who asks is told that the plan of before stays until it is asked for once more.
+func TestRevertOfATrialOverAPlan(t *testing.T) {
+	const stays = "What was on trial is taken back, and the plan of before is still in force: give this command once more after the reboot."
+	h := newHost(t)
+	before := h.files()
+	h.says("", "Verified, and kept.", "apply", "--yes", h.file(operations))
+	h.says("", "reboot once", "apply", "--yes", h.file("operations: [{kind: Unit, name: lowlatency-a.service, path: /etc/systemd/system/lowlatency-a.service, mode: 420, content: x, state: Present}]"))
+	h.write("proc/sys/kernel/random/boot_id", "two\n")
+	h.says("", "", "boot")
+	h.says("", stays, "revert", "--yes")
+	h.write("proc/sys/kernel/random/boot_id", "three\n")
+	h.says("", "", "boot")
+	h.holds("etc/lowlatency/a", "x")
+	if out := h.says("", "The host is as it was before.", "revert", "--yes"); strings.Contains(out, stays) {
+		t.Errorf("the second time it says the same: %s", out)
+	}
+	if diff := cmp.Diff(before, h.files()); diff != "" {
+		t.Errorf("the host before and after (-before +after):\n%s", diff)
+	}
+}
+
 // TestTrialInAnEmergency: the operations are in force, and the host has not started.
 func TestTrialInAnEmergency(t *testing.T) {
 	h := newHost(t)
