@@ -38,6 +38,7 @@ test-release a release that is complete, installs, and is the same when it is ma
 test-cosign signatures and provenance of images, judged by cosign
 lab         real kernels against their plans
 lab-pools   NIC pools on a real kubelet
+lab-netem   what measurements over the network count, against the kernel's network emulator
 lab-onload  verdicts about a real Onload, on AF_XDP
 lab-enact   ordinary hosts with GRUB changed by the guard, and by the operator on a real control plane
 jitter-pair a CPU of an emulated machine before and after its plan

@@ -103,3 +103,28 @@ func TestParseThroughput(t *testing.T) {
 		}
 	}
 }
+
+func TestParseQueues(t *testing.T) {
+	const text = `[{"kind":"prio","packets":9,"drops":8},{"kind":"netem","handle":"2:","options":{"limit":1000},"bytes":92,"packets":7,"drops":3,"overlimits":0}]`
+	if got, err := parseQueues([]byte(text)); err != nil || got != (queue{Kind: "netem", Packets: 7, Drops: 3}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, text := range []string{"", "[]", `[{"kind":"prio","packets":9}]`} {
+		if got, err := parseQueues([]byte(text)); err == nil {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}
+
+// TestWitness: 2 is overtaken, 3 and 4 and then 7 never come, and what comes twice is not overtaken for it.
+func TestWitness(t *testing.T) {
+	w := &witness{seen: map[uint64]bool{}}
+	for _, number := range []uint64{0, 1, 5, 2, 2, 1, 6, 8} {
+		packet := make([]byte, 92)
+		binary.LittleEndian.PutUint64(packet[28:], 1<<63|3<<48|number)
+		w.count(numberOf(packet))
+	}
+	if w.reordered != 1 || w.gaps(9) != 2 || w.gaps(10) != 3 {
+		t.Errorf("%d are reordered, %d gaps of 9 and %d of 10", w.reordered, w.gaps(9), w.gaps(10))
+	}
+}

@@ -98,7 +98,7 @@ func judgeCapacity(ctx context.Context, s *stage) ([]row, error) {
 	const bytes, headers, bits, probes = 1000, 42, 20_000_000, 100
 	const bound = 0.02
 	command := []string{"netns", "exec", s.near, "tc", "qdisc", "replace", "dev", "v0", "root", "tbf", "rate", strconv.Itoa(bits), "burst", "5000", "limit", "300000"}
-	if err := tool(ctx, "ip", command...); err != nil {
+	if err := runIP(ctx, command...); err != nil {
 		return nil, err
 	}
 	r := sweep(vethServer, bytes, 1)
@@ -108,7 +108,7 @@ func judgeCapacity(ctx context.Context, s *stage) ([]row, error) {
 		Minimum: 200, Start: 2000, Maximum: 100_000, Granularity: 0.01, Sniff: 2 * time.Second, Search: 15 * time.Second, Confirm: 20 * time.Second, Retries: 2,
 		Probes: probes, Budget: latency.Budget{LossPartsPerMillion: new(float64)},
 	}, func(latency.Step) {}, func(traffic.Progress) {})
-	if err := tool(ctx, "ip", "netns", "exec", s.near, "tc", "qdisc", "del", "dev", "v0", "root"); err != nil {
+	if err := runIP(ctx, "netns", "exec", s.near, "tc", "qdisc", "del", "dev", "v0", "root"); err != nil {
 		return nil, err
 	}
 	if err != nil {

@@ -5,6 +5,8 @@
 // because it was injected. It needs root, Debian's iproute2, sockperf, qperf and gcc, and /dev/net/tun; it makes two network namespaces and removes them.
 //
 //	go run ./test/latency [-rounds 7] [-only count,delay]
+//
+// With -program, which names a lowlatency-traffic that is built, -only netem needs iproute2 alone.
 package main
 
 import (
@@ -48,14 +50,15 @@ type judge struct {
 
 // judges are all, in the order of the table.
 func judges() []judge {
-	return []judge{{"count", judgeCounts}, {"delay", judgeDelays}, {"capacity", judgeCapacity}, {"stall", judgeStall}, {"sockperf", judgeSockperf}, {"qperf", judgeQperf}, {"generator", judgeGenerator}}
+	return []judge{{"count", judgeCounts}, {"netem", judgeNetem}, {"delay", judgeDelays}, {"capacity", judgeCapacity}, {"stall", judgeStall}, {"sockperf", judgeSockperf}, {"qperf", judgeQperf}, {"generator", judgeGenerator}}
 }
 
 func run(ctx context.Context) error {
 	rounds := flag.Int("rounds", 7, "How often each program measures in turns, at least 5.")
 	only := flag.String("only", "", "The judges to run, such as count,delay; all without it.")
+	program := flag.String("program", "", "The file of lowlatency-traffic; built with hack/traffic.sh without it.")
 	flag.Parse()
-	s, err := newStage(ctx, *rounds)
+	s, err := newStage(ctx, *program, *rounds)
 	if err != nil {
 		return errors.Join(err, s.clear())
 	}
@@ -67,6 +70,10 @@ func run(ctx context.Context) error {
 		fmt.Fprintln(os.Stderr, "judge:", one.name)
 		found, err := one.judge(ctx, s)
 		rows = append(rows, found...)
+		if errors.Is(err, errNoNetem) && *only == "" {
+			fmt.Fprintln(os.Stderr, "judge-latency: left out: netem:", errNoNetem)
+			continue
+		}
 		if err != nil {
 			return errors.Join(show(rows), fmt.Errorf("%s: %w", one.name, err), s.clear())
 		}

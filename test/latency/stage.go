@@ -35,18 +35,21 @@ type stage struct {
 	rounds int
 }
 
-func newStage(ctx context.Context, rounds int) (*stage, error) {
+// newStage makes the namespaces and starts the server. The program is built where none is given.
+func newStage(ctx context.Context, program string, rounds int) (*stage, error) {
 	name := fmt.Sprintf("lowlat%d", os.Getpid())
 	s := &stage{near: name + "n", far: name + "f", rounds: rounds}
 	var err error
 	if s.folder, err = os.MkdirTemp("", "latency"); err != nil {
 		return s, err
 	}
-	built, err := exec.CommandContext(ctx, "hack/traffic.sh").Output()
-	if err != nil {
-		return s, fmt.Errorf("building lowlatency-traffic, from the folder of the project: %w", err)
+	if program == "" {
+		built, err := exec.CommandContext(ctx, "hack/traffic.sh").Output()
+		if err != nil {
+			return s, fmt.Errorf("building lowlatency-traffic, from the folder of the project: %w", err)
+		}
+		program = strings.TrimSpace(string(built))
 	}
-	program := strings.TrimSpace(string(built))
 	s.client = filepath.Join(s.folder, "client")
 	script := fmt.Sprintf("#!/bin/sh\nexec ip netns exec %s %s \"$@\"\n", s.near, program)
 	if err := os.WriteFile(s.client, []byte(script), 0o700); err != nil {
@@ -100,12 +103,13 @@ func (s *stage) clear() error {
 }
 
 func ip(ctx context.Context, command string) error {
-	return tool(ctx, "ip", strings.Fields(command)...)
+	return runIP(ctx, strings.Fields(command)...)
 }
 
-func tool(ctx context.Context, name string, arguments ...string) error {
-	if out, err := exec.CommandContext(ctx, name, arguments...).CombinedOutput(); err != nil {
-		return fmt.Errorf("%s %s: %w: %s", name, strings.Join(arguments, " "), err, strings.TrimSpace(string(out)))
+// runIP runs iproute2, also as what runs another program in a namespace.
+func runIP(ctx context.Context, arguments ...string) error {
+	if out, err := exec.CommandContext(ctx, "ip", arguments...).CombinedOutput(); err != nil {
+		return fmt.Errorf("ip %s: %w: %s", strings.Join(arguments, " "), err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }

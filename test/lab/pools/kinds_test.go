@@ -47,7 +47,7 @@ func (s *scene) interrupted(t *testing.T) string {
 	test := latencyTest("interrupted")
 	test.Spec.Kind, test.Spec.DurationSeconds, test.Spec.Repetitions = v1alpha1.LatencyTestJitter, 20, 1
 	test.Spec.Budget = &v1alpha1.LatencyBudget{StolenPartsPerMillion: 1000000}
-	s.create(t, test)
+	s.kubectlApply(t, test)
 	quiet := s.outcome(t, test, 0)
 	expect(t, quiet, v1alpha1.LatencyPassed)
 	own := s.isolated(t, quiet.Measured.CPUs)
@@ -147,7 +147,7 @@ func (s *scene) load(t *testing.T) string {
 		LossPartsPerMillion: new(int32(10000)), ProbesPerSecond: 10, SniffSeconds: 2, TrialSeconds: 12, ConfirmSeconds: 12, Retries: new(int32(1)),
 	}
 	test.Spec.Budget = &v1alpha1.LatencyBudget{MinimumMessagesPerSecond: 10, Path: v1alpha1.LatencyPathKernel}
-	s.create(t, test)
+	s.kubectlApply(t, test)
 	result, tries := s.whenQuiet(t, test)
 	s.passed(t, test, result)
 	load := result.Measured.Network.Load
@@ -164,9 +164,7 @@ func (s *scene) frames(t *testing.T) string {
 		pool := &v1alpha1.BypassNICPool{}
 		must(t, yaml.UnmarshalStrict(readFile(t, "sockets.yaml"), pool))
 		pool.Name, pool.Spec.ResourceName, pool.Spec.NICs[0].PCIAddresses = name, "lowlatency.dev/"+name, []v1alpha1.PCIAddress{v1alpha1.PCIAddress(nic)}
-		if err := s.api.Create(t.Context(), pool); client.IgnoreAlreadyExists(err) != nil {
-			t.Fatal(err)
-		}
+		s.kubectlApply(t, pool)
 		s.waitAllocatable(t, "lowlatency.dev/"+name, 1)
 	}
 	test := onSameNode("frames", v1alpha1.LatencyTestPingPong)
@@ -175,7 +173,7 @@ func (s *scene) frames(t *testing.T) string {
 	test.Spec.Traffic.Client = &v1alpha1.TestEnd{BypassNICPool: "far-sockets", Address: farAddress}
 	test.Spec.Traffic.Server.TestEnd = v1alpha1.TestEnd{BypassNICPool: "sockets", Address: nearAddress}
 	test.Spec.Budget = &v1alpha1.LatencyBudget{MaximumNanoseconds: longest.Nanoseconds(), Path: v1alpha1.LatencyPathAccelerated}
-	s.create(t, test)
+	s.kubectlApply(t, test)
 	result, tries := s.whenQuiet(t, test)
 	s.passed(t, test, result)
 	network := result.Measured.Network

@@ -31,6 +31,8 @@ const (
 	// longest is an interruption that no machine of the lab has without a neighbour: the host of a busy lab takes a processor away for
 	// a second at most.
 	longest = 5 * time.Second
+	// comparisonLimit bounds a measurement: one that compares starts two pods for each side of each of its repetitions.
+	comparisonLimit = time.Hour
 	// busyTries is how often a machine may be too busy to be measured, after which it is measured again at once.
 	busyTries = 8
 	// neighbour is how long the neighbour keeps the CPUs for itself each time, of which an emulated one needs seconds to start, and pause is how
@@ -123,7 +125,7 @@ func (s *scene) jitter(t *testing.T) string {
 	test := latencyTest("quiet")
 	test.Spec.Kind, test.Spec.DurationSeconds, test.Spec.Repetitions = v1alpha1.LatencyTestJitter, 10, 2
 	test.Spec.Budget = &v1alpha1.LatencyBudget{MaximumNanoseconds: longest.Nanoseconds()}
-	s.create(t, test)
+	s.kubectlApply(t, test)
 	result := s.outcome(t, test, 0)
 	s.passed(t, test, result)
 	measured := result.Measured
@@ -186,7 +188,7 @@ func (s *scene) messages(t *testing.T) string {
 	test.Spec.PingPong = &v1alpha1.PingPongTest{Sizes: []int32{64, 1472}}
 	test.Spec.Budget = &v1alpha1.LatencyBudget{MaximumNanoseconds: longest.Nanoseconds(), Path: v1alpha1.LatencyPathKernel}
 	places := s.watchPlaces(t)
-	s.create(t, test)
+	s.kubectlApply(t, test)
 	result, tries := s.whenQuiet(t, test)
 	s.passed(t, test, result)
 	client, seen := s.isolated(t, result.Measured.CPUs), places(t)
@@ -205,7 +207,7 @@ func (s *scene) rates(t *testing.T) string {
 	test.Spec.Traffic = &v1alpha1.TestTraffic{Transport: v1alpha1.TransportUDP, Waiting: v1alpha1.WaitingBlock, Server: v1alpha1.TestServer{Placement: v1alpha1.ServerOnSameNode}}
 	test.Spec.RateSweep = &v1alpha1.RateSweepTest{MessagesPerSecond: []int32{20, 50}, AnswersPerRate: 1000}
 	test.Spec.Budget = &v1alpha1.LatencyBudget{MaximumNanoseconds: longest.Nanoseconds(), Path: v1alpha1.LatencyPathKernel}
-	s.create(t, test)
+	s.kubectlApply(t, test)
 	result, tries := s.whenQuiet(t, test)
 	s.passed(t, test, result)
 	network := result.Measured.Network
@@ -221,7 +223,7 @@ func (s *scene) rates(t *testing.T) string {
 func (s *scene) whenQuiet(t *testing.T, test *v1alpha1.LatencyTest) (result v1alpha1.LatencyTestResult, tries int32) {
 	t.Helper()
 	for ; ; tries++ {
-		s.wait(t, fmt.Sprintf("run %d of LatencyTest %s", tries, test.Name), func(ctx context.Context) (bool, string) {
+		s.waitFor(t, comparisonLimit, fmt.Sprintf("run %d of LatencyTest %s", tries, test.Name), func(ctx context.Context) (bool, string) {
 			if err := s.api.Get(ctx, client.ObjectKeyFromObject(test), test); err != nil || len(test.Status.Results) != 1 {
 				return false, fmt.Sprint(test.Status, err)
 			}
@@ -317,7 +319,7 @@ func (s *scene) stale(t *testing.T, boot lab.Boot) (before, after v1alpha1.Laten
 func (s *scene) deleted(t *testing.T) string {
 	test := onSameNode("deleted", v1alpha1.LatencyTestPingPong)
 	test.Spec.DurationSeconds = 600
-	s.create(t, test)
+	s.kubectlApply(t, test)
 	pods, jobs := &corev1.PodList{}, &batchv1.JobList{}
 	ofTest := client.MatchingLabels{v1alpha1.LabelLatencyTest: test.Name}
 	s.wait(t, "both pods of the test to run", func(ctx context.Context) (bool, string) {

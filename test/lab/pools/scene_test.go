@@ -172,6 +172,12 @@ func (s *scene) run(t *testing.T, command string) string {
 // wait looks again and again until something is true. The text is what it saw last.
 func (s *scene) wait(t *testing.T, what string, look func(context.Context) (bool, string)) {
 	t.Helper()
+	s.waitFor(t, limit, what, look)
+}
+
+// waitFor is wait with a limit of its own.
+func (s *scene) waitFor(t *testing.T, limit time.Duration, what string, look func(context.Context) (bool, string)) {
+	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), limit, fmt.Errorf("not within %s", limit))
 	defer cancel()
 	for {
