@@ -4,6 +4,8 @@
 package plan
 
 import (
+	"bufio"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -47,14 +49,13 @@ func newFakeKernel(t *testing.T) *fakeKernel {
 	if err := syscall.Mkfifo(k.path("bus/pci/drivers_probe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	go k.probe()
-	t.Cleanup(func() {
-		// Ends probe, which waits for the next writer.
-		if probe, err := os.OpenFile(k.path("bus/pci/drivers_probe"), os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
-			_, _ = probe.WriteString("end")
-			_ = probe.Close()
-		}
-	})
+	// Open for writing, too, it never ends between two writers, whose lines would be lost or read as one.
+	addresses, err := os.OpenFile(k.path("bus/pci/drivers_probe"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = addresses.Close() })
+	go k.probe(addresses)
 	return k
 }
 
@@ -104,13 +105,10 @@ func (k *fakeKernel) functions(have string, addresses ...string) {
 }
 
 // probe binds the devices that are written to drivers_probe.
-func (k *fakeKernel) probe() {
-	for {
-		address, err := os.ReadFile(k.path("bus/pci/drivers_probe"))
-		device := devices + strings.TrimSpace(string(address))
-		if err != nil || device == devices+"end" {
-			return
-		}
+func (k *fakeKernel) probe(addresses io.Reader) {
+	lines := bufio.NewScanner(addresses)
+	for lines.Scan() {
+		device := devices + lines.Text()
 		wanted, err := os.ReadFile(k.path(device + override))
 		if err != nil {
 			continue
