@@ -41,13 +41,18 @@ func judgeCounts(ctx context.Context, s *stage) ([]row, error) {
 		}
 		s.link.flush()
 		done, seen := c.done(s.link.did()), c.seen(result.Rates[0].Load)
-		rows = append(rows, row{
-			what: fmt.Sprintf(c.what, result.Rates[0].Load.Sent), known: strconv.FormatUint(done, 10), measured: strconv.FormatUint(seen, 10),
-			off: strconv.FormatInt(int64(seen)-int64(done), 10), bound: exact, holds: seen == done && done > 0,
-		})
+		rows = append(rows, countRow(fmt.Sprintf(c.what, result.Rates[0].Load.Sent), done, seen))
 	}
 	s.link.set(impairment{})
 	return rows, nil
+}
+
+// countRow holds what was seen of something against how often it was done.
+func countRow(what string, done, seen uint64) row {
+	return row{
+		what: what, known: strconv.FormatUint(done, 10), measured: strconv.FormatUint(seen, 10),
+		off: strconv.FormatInt(int64(seen)-int64(done), 10), bound: exact, holds: seen == done && done > 0,
+	}
 }
 
 // judgeDelays adds a delay, and compares how much longer the fastest round trip is: what else a machine at work adds is in all others. A program that
@@ -97,8 +102,7 @@ func judgeDelays(ctx context.Context, s *stage) ([]row, error) {
 func judgeCapacity(ctx context.Context, s *stage) ([]row, error) {
 	const bytes, headers, bits, probes = 1000, 42, 20_000_000, 100
 	const bound = 0.02
-	command := []string{"netns", "exec", s.near, "tc", "qdisc", "replace", "dev", "v0", "root", "tbf", "rate", strconv.Itoa(bits), "burst", "5000", "limit", "300000"}
-	if err := runIP(ctx, command...); err != nil {
+	if err := s.tc(ctx, fmt.Sprintf("qdisc replace dev v0 root tbf rate %d burst 5000 limit 300000", bits)); err != nil {
 		return nil, err
 	}
 	r := sweep(vethServer, bytes, 1)
@@ -108,7 +112,7 @@ func judgeCapacity(ctx context.Context, s *stage) ([]row, error) {
 		Minimum: 200, Start: 2000, Maximum: 100_000, Granularity: 0.01, Sniff: 2 * time.Second, Search: 15 * time.Second, Confirm: 20 * time.Second, Retries: 2,
 		Probes: probes, Budget: latency.Budget{LossPartsPerMillion: new(float64)},
 	}, func(latency.Step) {}, func(traffic.Progress) {})
-	if err := runIP(ctx, "netns", "exec", s.near, "tc", "qdisc", "del", "dev", "v0", "root"); err != nil {
+	if err := s.tc(ctx, "qdisc del dev v0 root"); err != nil {
 		return nil, err
 	}
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"math"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -50,7 +49,10 @@ func netemCases() []netemCase {
 // judgeNetem lets the kernel's network emulator do to messages of a stream what the project's own link does elsewhere, and compares what was found
 // with what the emulator and a socket that sees every frame have counted.
 func judgeNetem(ctx context.Context, s *stage) ([]row, error) {
-	if err := s.impair(ctx, "loss 0%"); err != nil {
+	if err := s.delay(ctx, 0); err != nil {
+		if strings.Contains(err.Error(), "qdisc kind is unknown") {
+			err = errors.Join(errNoNetem, err)
+		}
 		return nil, err
 	}
 	var rows []row
@@ -85,10 +87,7 @@ func (s *stage) judgeNetem(ctx context.Context, c netemCase) (row, error) {
 	}
 	load := result.Rates[0].Load
 	known, seen := c.known(q, w, load), c.seen(load)
-	return row{
-		what: fmt.Sprintf(c.what, load.Sent), known: strconv.FormatUint(known, 10), measured: strconv.FormatUint(seen, 10),
-		off: strconv.FormatInt(int64(seen)-int64(known), 10), bound: exact, holds: seen == known && known > 0,
-	}, nil
+	return countRow(fmt.Sprintf(c.what, load.Sent), known, seen), nil
 }
 
 // judgeNetemDelays holds every packet back, and compares how much longer the fastest round trip is.
@@ -149,16 +148,13 @@ func (s *stage) delay(ctx context.Context, delay time.Duration) error {
 	return s.tc(ctx, fmt.Sprintf("qdisc replace dev v0 root netem delay %dus", delay.Microseconds()))
 }
 
+// unimpair takes away what is there, if anything is.
 func (s *stage) unimpair(ctx context.Context) error {
-	return s.tc(ctx, "qdisc replace dev v0 root pfifo")
+	return errors.Join(s.tc(ctx, "qdisc replace dev v0 root pfifo"), s.tc(ctx, "qdisc del dev v0 root"))
 }
 
 func (s *stage) tc(ctx context.Context, command string) error {
-	err := runIP(ctx, slices.Concat([]string{"netns", "exec", s.near, "tc"}, strings.Fields(command))...)
-	if err != nil && strings.Contains(command, "netem") && strings.Contains(err.Error(), "unknown") {
-		return errors.Join(errNoNetem, err)
-	}
-	return err
+	return runIP(ctx, slices.Concat([]string{"netns", "exec", s.near, "tc"}, strings.Fields(command))...)
 }
 
 // queue is what a queueing discipline has counted: what it let go, copies among them, and what it dropped.
