@@ -84,9 +84,9 @@ func (p Path) And(next Path) Path {
 	return next
 }
 
-// Less is the path of a whole of which a part, with this name, went another way: Mixed, and it says which part. A few messages of many do
-// not show in the counts of the whole.
-func (p Path) Less(name string, part Path) Path {
+// WithPart is the path of a whole of which a part has this name: Mixed where the part went another way, and it says which one did. A few messages of many
+// do not show in the counts of the whole.
+func (p Path) WithPart(name string, part Path) Path {
 	if p.State == PathUnknown || part.State == PathUnknown || part.State == p.State {
 		return p
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // printed is what the program prints for two times of one size.
-const printed = `lowlatency-traffic 4
+const printed = protocolLine + `
 clock 20
 server 3 far 6.1.0
 environment LD_PRELOAD=libonload.so

@@ -80,6 +80,14 @@ func printable(text string) string {
 	return quoted[1 : len(quoted)-1]
 }
 
+// partName is what was measured in a part.
+func (o *Output) partName(part int) string {
+	if part < len(o.Sizes) {
+		return fmt.Sprintf("messages of %d bytes", o.Sizes[part].Bytes)
+	}
+	return fmt.Sprintf("%d messages a second", o.Streams[part-len(o.Sizes)].Rate)
+}
+
 // fewestInPart is the number of messages from which on a part of a measurement has a path of its own: the question for the counters between two parts is counted, too,
 // as some segments of TCP.
 const fewestInPart = 100
@@ -91,13 +99,7 @@ func pathOf(output *Output) latency.Path {
 		if min(part.Client.Messages, part.Server.Messages) < fewestInPart {
 			continue
 		}
-		name := ""
-		if i < len(output.Sizes) {
-			name = fmt.Sprintf("messages of %d bytes", output.Sizes[i].Bytes)
-		} else {
-			name = fmt.Sprintf("%d messages a second", output.Streams[i-len(output.Sizes)].Rate)
-		}
-		whole = whole.Less(name, latency.PathOf(endOf(part.Client), endOf(part.Server)))
+		whole = whole.WithPart(output.partName(i), latency.PathOf(endOf(part.Client), endOf(part.Server)))
 	}
 	return whole
 }

@@ -177,8 +177,8 @@ func TestServerOutlivesStrangers(t *testing.T) {
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	for name, text := range map[string]string{
 		"a line": "GET / HTTP/1.1\r\n\r\n", "no line": strings.Repeat("x", 10_000), "zeros": "\x00\x00\n", "another version": "lowlatency-traffic 2 TCP Spin -\n",
-		"a group that is none": "lowlatency-traffic 4 Multicast Spin 10.0.0.1\n", "more than a line": "lowlatency-traffic 3 TCP Spin - and more\n",
-		"frames at a server that has none": "lowlatency-traffic 4 Frames Spin -\n",
+		"a group that is none": protocolLine + " Multicast Spin 10.0.0.1\n", "more than a line": protocolLine + " TCP Spin - and more\n",
+		"frames at a server that has none": protocolLine + " Frames Spin -\n",
 	} {
 		connection, err := net.Dial("tcp", address)
 		if err != nil {
@@ -202,7 +202,7 @@ func TestDoubledDatagrams(t *testing.T) {
 	port, log, _ := serving(t)
 	control := dialed(t, "tcp", port)
 	lines := bufio.NewReader(control)
-	_, _ = io.WriteString(control, "lowlatency-traffic 4 UDP Spin -\n")
+	_, _ = io.WriteString(control, protocolLine+" UDP Spin -\n")
 	var data int
 	if _, err := fmt.Sscanf(heard(t, lines, "ok "), "ok %d", &data); err != nil {
 		t.Fatal(err)
