@@ -18,6 +18,18 @@ const (
 	options = "options root=/dev/mapper/rhel-root ro crashkernel=1G-4G:192M rhgb quiet"
 )
 
+// redHatTrial adds an argument on that host, after a change.
+func redHatTrial(t *testing.T, change func(h tree)) ([]Write, error) {
+	t.Helper()
+	h := redHatHost()
+	change(h)
+	loader, err := Find(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loader.Trial(Arguments{Add: operation.AddKernelArguments("nohz=on").Arguments})
+}
+
 // redHatConfig is what decides about the default in a grub.cfg of grub2-mkconfig, with the script 08_fallback_counting.
 const redHatConfig = `if [ "${next_entry}" ] ; then
    set default="${next_entry}"
@@ -74,16 +86,14 @@ func TestDefaultOfRedHat(t *testing.T) {
 		"no default at all":            {instead(""), "never reads saved_entry"},
 		"another one in custom.cfg":    {func(h tree) { h["/boot/grub2/custom.cfg"] = "set default=0\n" }, "sets default to 0"},
 		"entries alone in custom.cfg":  {func(h tree) { h["/boot/grub2/custom.cfg"] = "menuentry 'rescue' {\n}\n" }, ""},
+		"without the word set":         {func(h tree) { h["/boot/grub2/custom.cfg"] = "default=0\n" }, "sets default to 0"},
+		"within a line":                {func(h tree) { h["/boot/grub2/grub.cfg"] += "if true; then set default=3; fi\n" }, "sets default to 3"},
+		"a remark":                     {func(h tree) { h["/boot/grub2/grub.cfg"] += "# set default=3\n" }, ""},
+		"another variable":             {func(h tree) { h["/boot/grub2/grub.cfg"] += "set default_kernelopts=\"root=x default_hugepagesz=1G\"\n" }, ""},
 		"starts that are counted":      {func(h tree) { h["/boot/grub2/grubenv"] = block("saved_entry=" + kernel9 + "\nboot_counter=2\n") }, "sets default to 1"},
 		"one of somebody behind saved": {func(h tree) { h["/boot/grub2/grub.cfg"] += "set default=2\n" }, "sets default to 2"},
 	} {
-		h := redHatHost()
-		tc.change(h)
-		loader, err := Find(h)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = loader.Trial(Arguments{Add: operation.AddKernelArguments("nohz=on").Arguments})
+		_, err := redHatTrial(t, tc.change)
 		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "GRUB_DEFAULT=saved")) {
 			t.Errorf("%s: Trial() = %v, want %q", name, err, tc.want)
 		}
@@ -104,13 +114,7 @@ func TestKernelsToComeOfRedHat(t *testing.T) {
 			h[start] = strings.Replace(h[start], options, "options $kernelopts $tuned_params", 1)
 		}, false},
 	} {
-		h := redHatHost()
-		tc.change(h)
-		loader, err := Find(h)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = loader.Trial(Arguments{Add: operation.AddKernelArguments("nohz=on").Arguments})
+		_, err := redHatTrial(t, tc.change)
 		if tc.refused != (err != nil) || err != nil && !strings.Contains(err.Error(), "/etc/kernel/cmdline is absent, so that a new kernel would be installed with") {
 			t.Errorf("%s: Trial() = %v", name, err)
 		}
@@ -151,13 +155,7 @@ func TestPasswordOfRedHat(t *testing.T) {
 		"one for each start":           {func(h tree) { asking(h); h["/boot/grub2/user.cfg"] = "GRUB2_PASSWORD=grub.pbkdf2\n" }, true},
 		"one that grub.cfg has itself": {func(h tree) { asking(h); h["/boot/grub2/grub.cfg"] += "set superusers=\"root\"\n" }, true},
 	} {
-		h := redHatHost()
-		tc.change(h)
-		loader, err := Find(h)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = loader.Trial(Arguments{Add: operation.AddKernelArguments("nohz=on").Arguments})
+		_, err := redHatTrial(t, tc.change)
 		if tc.refused != (err != nil) || err != nil && !strings.Contains(err.Error(), `add the line "grub_arg --unrestricted" to `+start) {
 			t.Errorf("%s: Trial() = %v", name, err)
 		}

@@ -177,7 +177,8 @@ func TestTrialIsRefused(t *testing.T) {
 			inDefaultLine("theirs")(h)
 			h["/boot/grub/custom.cfg"] = "menuentry 'Of somebody' --id 'theirs' {\n\tlinux /vmlinuz ro\n}\n"
 		}, add, `GRUB starts the entry "theirs" by default`},
-		"without custom.cfg": {func(h tree) { h["/boot/grub/grub.cfg"] = "menuentry 'a' {\n\tlinux /vmlinuz ro\n}\n" }, add, "reads neither custom.cfg nor next_entry"},
+		"with a default that custom.cfg sets": {func(h tree) { h["/boot/grub/custom.cfg"] = "set default=2\n" }, add, "/boot/grub/custom.cfg sets default"},
+		"without custom.cfg":                  {func(h tree) { h["/boot/grub/grub.cfg"] = "menuentry 'a' {\n\tlinux /vmlinuz ro\n}\n" }, add, "reads neither custom.cfg nor next_entry"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

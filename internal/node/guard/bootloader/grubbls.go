@@ -64,15 +64,15 @@ func (b bls) Trial(change Arguments) ([]Write, error) {
 	if err := b.checkFallback(change); err != nil {
 		return nil, err
 	}
-	start, err := b.start(len(change.Add) > 0)
+	start, err := b.start()
 	if err != nil {
+		return nil, err
+	}
+	if err := b.checkAdding(string(start.Content), change); err != nil {
 		return nil, err
 	}
 	expand, err := b.expanding()
 	if err != nil {
-		return nil, err
-	}
-	if err := b.checkKernelsToCome(string(start.Content), change); err != nil {
 		return nil, err
 	}
 	text, err := change.changeOptions(string(start.Content), expand)
@@ -87,18 +87,28 @@ func (b bls) Trial(change Arguments) ([]Write, error) {
 	return []Write{{Path: path.Join(blsFolder, trialEntry+entryEnding), State: start}}, nil
 }
 
+// checkAdding refuses arguments for a host where their trial may start again after it has failed, or would stay. Arguments that are only taken away are
+// never refused for that: their trial is started with those with which the host came up before.
+func (b bls) checkAdding(start string, change Arguments) error {
+	if len(change.Add) == 0 {
+		return nil
+	}
+	if err := b.checkDefault(); err != nil {
+		return err
+	}
+	return b.checkKernelsToCome(start, change)
+}
+
 // checkKernelsToCome wants the file with the arguments of new kernels, unless their entries take them from GRUB's environment, as those of RHEL 8 do.
 func (b bls) checkKernelsToCome(start string, change Arguments) error {
-	// Nothing is to keep arguments from being taken away.
-	if len(change.Add) == 0 || kernelOptions.MatchString(start) {
+	if kernelOptions.MatchString(start) {
 		return nil
 	}
 	return checkNewKernels(b.host, change)
 }
 
-// start is the default entry, where GRUB starts it by its name and asks nobody. For arguments that are only taken away, the trial has those with which the
-// host came up before, and may be started once more.
-func (b bls) start(adds bool) (hostfile.State, error) {
+// start is the default entry, where it has a name and GRUB asks nobody.
+func (b bls) start() (hostfile.State, error) {
 	config, err := b.host.Read(blsGRUB + "/grub.cfg")
 	if err != nil {
 		return hostfile.State{}, err
@@ -108,9 +118,6 @@ func (b bls) start(adds bool) (hostfile.State, error) {
 	}
 	e, _, err := b.environment()
 	if err != nil {
-		return hostfile.State{}, err
-	}
-	if err := b.checkDefault(string(config.Content), e.get("boot_counter")); err != nil && adds {
 		return hostfile.State{}, err
 	}
 	name := path.Join(blsFolder, e.get("saved_entry")+entryEnding)
@@ -128,15 +135,23 @@ func (b bls) start(adds bool) (hostfile.State, error) {
 // checkDefault refuses a host whose GRUB does not start what saved_entry names. Its command blscfg sorts the entries by their names, so that the trial
 // may have any number: one that is started by default for its number would start again after it has failed, again and again. The script
 // 08_fallback_counting of Fedora and RHEL has a line that names entry 1, which counts where there is a boot_counter alone.
-func (b bls) checkDefault(config, bootCounter string) error {
-	custom, err := b.host.Read(blsGRUB + "/custom.cfg")
+func (b bls) checkDefault() error {
+	e, _, err := b.environment()
 	if err != nil {
 		return err
 	}
+	text := ""
+	for _, name := range []string{"/grub.cfg", "/custom.cfg"} {
+		file, err := b.host.Read(blsGRUB + name)
+		if err != nil {
+			return err
+		}
+		text += string(file.Content) + "\n"
+	}
 	isNamed := false
-	for _, set := range anyDefault.FindAllStringSubmatch(config+"\n"+string(custom.Content), -1) {
-		switch value := set[1]; {
-		case value == "${next_entry}" || value == "1" && bootCounter == "":
+	for _, value := range defaultsIn(text) {
+		switch {
+		case value == "${next_entry}" || value == "1" && e.get("boot_counter") == "":
 		case value == "${saved_entry}":
 			isNamed = true
 		default:
@@ -181,9 +196,6 @@ func (b bls) Check(ctx context.Context, change Arguments) error {
 var (
 	userPassword       = regexp.MustCompile(`(?m)^\s*GRUB2_PASSWORD=\S`)
 	startsUnrestricted = regexp.MustCompile(`(?m)^[ \t]*grub_arg[ \t].*` + unrestricted + `(?:\s|$)`)
-
-	// anyDefault takes lines of other writers than grub-mkconfig, too.
-	anyDefault = regexp.MustCompile(`(?m)^[ \t]*set[ \t]+default=["']?([^"'\n]*?)["']?[ \t]*$`)
 
 	kernelOptions = regexp.MustCompile(`(?m)^[ \t]*options[ \t].*\$\{?kernelopts\b`)
 

@@ -30,10 +30,25 @@ var (
 	entryStart   = regexp.MustCompile(`^\s*(menuentry|submenu)\s+(?:'([^']*)'|"([^"]*)")(.*)\{\s*$`)
 	entryID      = regexp.MustCompile(`(?:--id|\$menuentry_id_option)\s+(?:'([^']*)'|"([^"]*)"|(\S+))`)
 	setDefault   = regexp.MustCompile(`^\s*set default="?([^"]*)"?\s*$`)
+	anyDefault   = regexp.MustCompile(`(?:^|[\s;])default=["']?([^"'\s;]*)`)
 	linuxCommand = regexp.MustCompile(`^(\s*linux(?:16|efi)?\s+\S+)(.*)$`)
 	blockEnd     = regexp.MustCompile(`^\s*\}\s*$`)
 	blockStart   = regexp.MustCompile(`\{\s*$`)
 )
+
+// defaultsIn are the values to which a text of GRUB's language sets the default entry, whoever has written it; of a value with spaces, the first word.
+func defaultsIn(text string) []string {
+	var values []string
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(strings.TrimSpace(line), "#") {
+			continue
+		}
+		for _, set := range anyDefault.FindAllStringSubmatch(line, -1) {
+			values = append(values, set[1])
+		}
+	}
+	return values
+}
 
 // grubConfig is what a grub.cfg says that matters here: what the default is, and which entries there are.
 type grubConfig struct {

@@ -74,7 +74,7 @@ func (d debian) Trial(change Arguments) ([]Write, error) {
 		return nil, err
 	}
 	others := withoutTrial(string(custom.Content))
-	start, text, err := d.start(others, len(change.Add) > 0)
+	start, text, err := d.start(others, change)
 	if err != nil {
 		return nil, err
 	}
@@ -98,8 +98,9 @@ func (d debian) Trial(change Arguments) ([]Write, error) {
 	return []Write{{Path: grubCustomFile, State: state}}, nil
 }
 
-// start is the default entry, and the text of grub.cfg, where a trial can be started once, and for arguments that are added, where it can be nothing else.
-func (d debian) start(others string, adds bool) (*entry, string, error) {
+// start is the default entry, and the text of grub.cfg, where a trial can be started once; where a change adds arguments, only where its entry cannot become
+// the default one. Arguments that are only taken away are never refused for that.
+func (d debian) start(others string, change Arguments) (*entry, string, error) {
 	config, text, err := d.config()
 	if err != nil {
 		return nil, "", err
@@ -107,17 +108,23 @@ func (d debian) start(others string, adds bool) (*entry, string, error) {
 	if !strings.Contains(text, "/custom.cfg") || !strings.Contains(text, "next_entry") {
 		return nil, "", errors.New("grub.cfg reads neither custom.cfg nor next_entry, so nothing can be tried once: let grub-mkconfig make it, with 00_header and 41_custom")
 	}
-	if err := checkDefaultBefore(config.defaultEntry, text, others); err != nil && adds {
-		return nil, "", err
+	if len(change.Add) > 0 {
+		if err := checkDefaultBefore(config.defaultEntry, text, others); err != nil {
+			return nil, "", err
+		}
 	}
 	start, err := config.find(config.defaultEntry)
 	return start, text, err
 }
 
-// checkDefaultBefore refuses a default that is, or could become, an entry of custom.cfg: one that only others have there, which is not the one that grub.cfg
+// checkDefaultBefore refuses a default that is, or could become, an entry of custom.cfg: one that others set or have there, which is not the one that grub.cfg
 // tells of, or a number that entries of grub.cfg do not reach before it reads that file. With the entry of the trial there, the number could be the
 // trial's, which would start again after it has failed, again and again.
 func checkDefaultBefore(defaultEntry, config, others string) error {
+	if len(defaultsIn(others)) > 0 {
+		return fmt.Errorf("%s sets default, so that GRUB starts another entry than grub.cfg tells of: name it with GRUB_DEFAULT in /etc/default/grub and "+
+			"update-grub, and take it out of there", grubCustomFile)
+	}
 	before, _, _ := strings.Cut(config, "/custom.cfg")
 	entries := parseGRUBConfig(before).entries
 	first, _, _ := strings.Cut(defaultEntry, ">")
