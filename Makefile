@@ -297,12 +297,10 @@ lab-short: programs-lab-short ## The same on one machine, with few scenarios.
 
 .PHONY: lab-pools
 lab-pools: programs-lab-pools ## Show BypassNICPools on a real node: PREEMPT_RT kernel, kubelet and containerd in an emulated machine.
-	hack/toolchain.sh kubectl
 	go test -tags lab -count=1 -timeout 180m -v ./test/lab/pools
 
 .PHONY: lab-latency
 lab-latency: programs-lab-latency ## Let LatencyTests measure the same real node: jitter, a neighbour that must be named, messages between two pods.
-	hack/toolchain.sh kubectl
 	go test -tags lab -count=1 -timeout 180m -v -run 'TestPools/^(control|boot|plan|kernel_is|node_joins|something|the_manager|operator|LatencyTest)' ./test/lab/pools
 
 .PHONY: lab-netem

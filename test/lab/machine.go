@@ -396,22 +396,27 @@ func (m *Machine) Reboot(ctx context.Context, boot Boot) error {
 	return m.boot(ctx, boot)
 }
 
-// shutDown waits for the end of QEMU, and switches the machine off when that takes too long.
+// shutDown has the guest power itself off.
 func (m *Machine) shutDown(ctx context.Context) error {
 	// The shell may be gone before it answers, so only QEMU's end counts.
 	asking, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	_, _ = m.Execute(asking, "sync; systemctl --no-block poweroff")
 	m.hangUp()
+	return m.awaitEnd(ctx, shutdownLimit)
+}
+
+// awaitEnd waits for the end of QEMU, and switches the machine off when that takes too long.
+func (m *Machine) awaitEnd(ctx context.Context, limit time.Duration) error {
 	select {
 	case <-m.process.done:
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("shutting machine %s down: %w", m.spec.Name, context.Cause(ctx))
-	case <-time.After(shutdownLimit):
+	case <-time.After(limit):
 		console := m.Console(15)
 		m.switchOff()
-		return fmt.Errorf("machine %s did not shut down within %s; its console ends with\n%s", m.spec.Name, shutdownLimit, console)
+		return fmt.Errorf("machine %s did not shut down within %s; its console ends with\n%s", m.spec.Name, limit, console)
 	}
 }
 
@@ -505,15 +510,7 @@ func (m *Machine) quit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	select {
-	case <-m.process.done:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("ending QEMU of machine %s: %w", m.spec.Name, context.Cause(ctx))
-	case <-time.After(unplugLimit):
-		m.switchOff()
-		return fmt.Errorf("QEMU of machine %s did not end within %s", m.spec.Name, unplugLimit)
-	}
+	return m.awaitEnd(ctx, shutdownLimit)
 }
 
 // human gives QEMU a command of its monitor for people, which has no other form.

@@ -27,13 +27,13 @@ type Programs struct {
 }
 
 // OpenPrograms returns the programs of a cluster, and has hack/toolchain.sh download or build them first when this
-// user's cache does not hold them, which it reports on progress.
-func OpenPrograms(ctx context.Context, progress io.Writer) (Programs, error) {
+// user's cache does not hold them, which it reports on progress. More are those of people, such as kubectl, by their names in hack/toolchain.sh.
+func OpenPrograms(ctx context.Context, progress io.Writer, more ...string) (Programs, error) {
 	root, err := moduleRoot(ctx)
 	if err != nil {
 		return Programs{}, err
 	}
-	command := exec.CommandContext(ctx, filepath.Join(root, "hack", "toolchain.sh"), "envtest", "node", "kustomize")
+	command := exec.CommandContext(ctx, filepath.Join(root, "hack", "toolchain.sh"), append([]string{"envtest", "node", "kustomize"}, more...)...)
 	command.Stdout, command.Stderr = progress, progress
 	if err := command.Run(); err != nil {
 		return Programs{}, fmt.Errorf("providing the programs of Kubernetes with hack/toolchain.sh: %w", err)
@@ -47,11 +47,15 @@ func OpenPrograms(ctx context.Context, progress io.Writer) (Programs, error) {
 		return Programs{}, err
 	}
 	kubernetes, platform := versions["KUBERNETES_VERSION"], runtime.GOOS+"-"+runtime.GOARCH
-	return Programs{folders: []string{
+	folders := []string{
 		filepath.Join(cache, "k8s", kubernetes+"-"+platform),
 		filepath.Join(cache, "node", "kubernetes-"+kubernetes+"-containerd-"+versions["CONTAINERD_VERSION"]+"-"+platform),
 		filepath.Join(cache, "bin", "kustomize-"+versions["KUSTOMIZE_VERSION"]),
-	}}, nil
+	}
+	for _, name := range more {
+		folders = append(folders, filepath.Join(cache, "bin", name+"-"+kubernetes))
+	}
+	return Programs{folders: folders}, nil
 }
 
 // File is the path of a program; one that is missing is an error of whoever starts it.

@@ -65,7 +65,7 @@ func TestPools(t *testing.T) {
 func (s *scene) raise(t *testing.T) bool {
 	t.Helper()
 	var err error
-	s.programs, err = lab.OpenPrograms(t.Context(), os.Stderr)
+	s.programs, err = lab.OpenPrograms(t.Context(), os.Stderr, "kubectl")
 	must(t, err)
 	s.deployment, err = s.programs.Deployment(t.Context())
 	must(t, err)

@@ -23,6 +23,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/yaml"
 
 	"github.com/lowlatency-dev/lowlatency-operator/controllers"
 	"github.com/lowlatency-dev/lowlatency-operator/test/lab"
@@ -150,6 +152,21 @@ func (s *scene) create(t *testing.T, object client.Object) {
 		err := s.api.Create(ctx, object)
 		return err == nil, fmt.Sprint(err)
 	})
+}
+
+// kubectlApply gives an object to kubectl apply, as people do.
+func (s *scene) kubectlApply(t *testing.T, object client.Object) {
+	t.Helper()
+	kind, err := apiutil.GVKForObject(object, s.api.Scheme())
+	must(t, err)
+	object.GetObjectKind().SetGroupVersionKind(kind)
+	text, err := yaml.Marshal(object)
+	must(t, err)
+	command := exec.CommandContext(t.Context(), s.programs.File("kubectl"), "--kubeconfig", s.admin, "apply", "-f", "-")
+	command.Stdin = bytes.NewReader(text)
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("kubectl apply: %v: %s\n%s", err, out, text)
+	}
 }
 
 // start boots the machine.
