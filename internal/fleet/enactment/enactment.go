@@ -175,9 +175,9 @@ func (n *Node) isRetry() bool { return n.Retry != 0 && n.Retry == n.report().Num
 
 // needsReboot reports whether the host reboots, as far as is known. A plan is tried without at first, on a node whose pods go on: the
 // guard refuses one that needs a reboot before it writes anything, and finds first whatever else keeps the plan from the host, so that no
-// pod is evicted for a plan that cannot be written there. A host that is given back was changed already, unless its only plan was refused or has been taken
-// back: the guard alone leaves such a host. Another attempt goes to an empty
-// node at once: its number is that of the last instruction, and would not be any more after such a refusal.
+// pod is evicted for a plan that cannot be written there. A host that is given back was changed already, unless its only
+// plan was refused or has been taken back: the guard alone leaves such a host. Another attempt goes to an empty node at once: its number is that of the
+// last instruction, and would not be any more after such a refusal.
 func (n *Node) needsReboot() bool {
 	report := n.report()
 	return n.Wanted.Action == Remove && !n.isAsBefore() || n.isRetry() || report.PlanHash == n.Wanted.PlanHash &&

@@ -80,8 +80,9 @@ func lockOf(node *corev1.Node) string {
 	return ""
 }
 
-// findLock looks, before a turn begins, whether somebody else has locked the node, before anything else is done on it, whether somebody has begun
-// to work on this one meanwhile, whom a cordon does not keep away, and before it is let go, whether its machine is taken away. It notes the first lock that it finds, and reports whether there is one: then it is to be decided again.
+// findLock looks, before a turn begins, whether somebody else has locked the node; before anything else is done on it, whether somebody has begun to
+// work on this one meanwhile, whom a cordon does not keep away; and before it is let go, whether its machine is taken away. It notes the first lock that it
+// finds, and reports whether there is one: then it is to be decided again.
 func (p *Platform) findLock(ctx context.Context, w *world, d *enactment.Decision) (bool, error) {
 	for _, step := range d.Steps {
 		at := slices.IndexFunc(w.nodes, func(n enactment.Node) bool { return n.Name == step.Node })
