@@ -140,16 +140,16 @@ func (b bls) checkDefault() error {
 	if err != nil {
 		return err
 	}
-	text := ""
+	var values []string
 	for _, name := range []string{"/grub.cfg", "/custom.cfg"} {
 		file, err := b.host.Read(blsGRUB + name)
 		if err != nil {
 			return err
 		}
-		text += string(file.Content) + "\n"
+		values = append(values, defaultsIn(string(file.Content))...)
 	}
 	isNamed := false
-	for _, value := range defaultsIn(text) {
+	for _, value := range values {
 		switch {
 		case value == "${next_entry}" || value == "1" && e.get("boot_counter") == "":
 		case value == "${saved_entry}":
