@@ -351,6 +351,9 @@ func (g *Guard) keepArguments(ctx context.Context, h *history) error {
 	if err != nil {
 		return err
 	}
+	if err := g.checkPermanent(h, permanent); err != nil {
+		return err
+	}
 	if err := g.write(permanent); err != nil {
 		return err
 	}

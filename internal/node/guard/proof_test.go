@@ -5,6 +5,7 @@ package guard_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"path"
 	"slices"
@@ -329,6 +330,35 @@ func TestForeignChangesAtRest(t *testing.T) {
 			w.listed(t, "when it is put back")
 		})
 	}
+}
+
+// TestForeignChangeDuringATrial: the plan before stays in force, and what others have written is there still.
+func TestForeignChangeDuringATrial(t *testing.T) {
+	w := prepared(t, trading())
+	if next, err := w.guard().Apply(t.Context(), wanted(otherTrading())); next != guard.Reboot || err != nil {
+		t.Fatalf("Apply() = %v, %v", next, err)
+	}
+	w.reboot(true)
+	if next, err := w.guard().Boot(t.Context()); next != guard.Verify || err != nil {
+		t.Fatalf("Boot() = %v, %v", next, err)
+	}
+	ours := w.seen[grubFile]
+	w.others(grubFile, written("theirs"))
+	theirs := w.seen[grubFile]
+	err := w.guard().Keep(t.Context())
+	if _, is := errors.AsType[*guard.ForeignError](err); !is {
+		t.Errorf("Keep() = %v", err)
+	}
+	if got := w.seen[grubFile]; !got.Equal(theirs) {
+		t.Errorf("%s is %q", grubFile, got.Content)
+	}
+	w.reboot(true)
+	w.boot(t)
+	w.listed(t, "after the trial", grubFile+" has another content than the guard has written")
+
+	w.others(grubFile, func(s *hostfile.State) { *s = ours })
+	w.boot(t)
+	w.listed(t, "when it is put back")
 }
 
 // TestForeignChangesOfAPlanBefore say nothing of the next one.

@@ -269,6 +269,31 @@ func difference(c journal.Change, now hostfile.State) string {
 	return fmt.Sprintf("%s is %s, and the guard has made it %s", c.Path, now, c.After)
 }
 
+// checkPermanent refuses files of which others have made something else since the plan in force was compared: that was before the trial, which may have
+// taken as long as its deadline. One that is written already is as it is to be, as after a power cut. Where no arguments are left, what others have added
+// stays in what is to be written.
+func (g *Guard) checkPermanent(h *history, permanent []bootloader.Write) error {
+	if h.inForce == nil || len(operation.Arguments(h.current.begin.Operations)) == 0 {
+		return nil
+	}
+	var foreign []string
+	for _, w := range permanent {
+		now, err := g.disk.Read(w.Path)
+		if err != nil {
+			return err
+		}
+		isOfPlan := func(c journal.Change) bool { return c.Path == w.Path && c.Role == w.Role }
+		at := slices.IndexFunc(h.inForce.changes, isOfPlan)
+		if at >= 0 && !now.Equal(h.inForce.changes[at].After) && !now.Equal(w.State) {
+			foreign = append(foreign, difference(h.inForce.changes[at], now))
+		}
+	}
+	if len(foreign) > 0 {
+		return &ForeignError{Differences: foreign}
+	}
+	return nil
+}
+
 // ordered has missing folders first, then what is written, then what is removed.
 func (g *Guard) ordered(wanted map[string]hostfile.State, left []target) ([]target, error) {
 	missing := map[string]bool{}
