@@ -19,8 +19,8 @@ func maintenance() []corev1.NodeCondition {
 	return []corev1.NodeCondition{
 		{Type: corev1.NodeMaintenancePlanned, Reason: v1alpha1.NodeReasonPlanned, Message: "the node waits for its turn to be changed by the Low Latency Node Operator"},
 		{Type: corev1.NodeMaintenanceInProgress, Reason: v1alpha1.NodeReasonChanging, Message: "the Low Latency Node Operator changes the host"},
-		{Type: corev1.NodeDrainInProgress, Reason: v1alpha1.NodeReasonDraining, Message: "the Low Latency Node Operator evicts the pods, because the host is to reboot"},
-		{Type: corev1.NodeDrained, Reason: v1alpha1.NodeReasonDrained, Message: "the pods are gone that the Low Latency Node Operator evicts; the host may reboot at any time"},
+		{Type: corev1.NodeDrainInProgress, Reason: v1alpha1.NodeReasonDraining, Message: "the Low Latency Node Operator evicts the pods, because the host reboots or starts its kubelet again"},
+		{Type: corev1.NodeDrained, Reason: v1alpha1.NodeReasonDrained, Message: "the pods are gone that the Low Latency Node Operator evicts; the host may reboot or start its kubelet again at any time"},
 	}
 }
 
