@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/affinity"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/subprocess"
 )
 
 // Serve is the process that measures: it reads a Request from in, writes Threads to out when they are on their
@@ -60,7 +61,9 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 	defer cancel()
 	smis := findSMIs("/").open(options.Placement.Control.IDs()[0])
 	defer smis.close()
-	child, err := start(ctx, options.Command(ctx), options.Request)
+	command := options.Command(ctx)
+	defer subprocess.EndWithParent(command)()
+	child, err := start(ctx, command, options.Request)
 	if err != nil {
 		return nil, err
 	}

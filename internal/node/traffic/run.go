@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/subprocess"
 )
 
 // program is the name of the program's file.
@@ -88,6 +89,7 @@ func runClient(ctx context.Context, program string, environment, arguments []str
 	command.ExtraFiles = []*os.File{shown}
 	command.Env = environment
 	command.WaitDelay = time.Second
+	defer subprocess.EndWithParent(command)()
 	var complaints bytes.Buffer
 	command.Stderr = &complaints
 	pipe, err := command.StdoutPipe()
@@ -152,6 +154,7 @@ func Serve(ctx context.Context, options ServerOptions) error {
 	command := exec.CommandContext(ctx, options.Program, arguments...)
 	command.Env, command.Stdout, command.Stderr = options.Environment, options.Out, options.Log
 	command.WaitDelay = time.Second
+	defer subprocess.EndWithParent(command)()
 	if err := command.Run(); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("the server has ended: %w", err)
 	}
