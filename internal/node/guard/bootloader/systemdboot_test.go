@@ -204,6 +204,20 @@ func TestTrialOfSystemdBootIsRefused(t *testing.T) {
 	}
 }
 
+// TestRemovalOfSystemdBoot: a file that is no longer there keeps no arguments on the host.
+func TestRemovalOfSystemdBoot(t *testing.T) {
+	h := systemdBootHost()
+	h[newest] = strings.Replace(h[newest], "quiet", "quiet "+strings.Join(planned(), " "), 1)
+	delete(h, newKernels)
+	writes, err := findLoader(t, h).Trial(Arguments{Remove: planned()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := string(writes[0].State.Content); writes[0].Path != sdTrial || HasMarker(writes[0].State.Content) {
+		t.Errorf("Trial() writes %s:\n%s", writes[0].Path, text)
+	}
+}
+
 // TestDefaultOfSystemdBoot: what is tried is a copy of what would be started.
 func TestDefaultOfSystemdBoot(t *testing.T) {
 	variable := func(name, text string) func(tree) {
