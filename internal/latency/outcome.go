@@ -124,7 +124,7 @@ func Judge(result *Result, budget Budget) Outcome {
 	if result.Kind == KindPingPong {
 		for i := range result.Sizes {
 			s := &result.Sizes[i]
-			found = append(found, judgeOne(strconv.Itoa(s.Bytes)+" bytes", &s.Distribution, s.Lost, budget))
+			found = append(found, judgeSize(strconv.Itoa(s.Bytes)+" bytes", &s.Distribution, s.Lost, budget))
 		}
 	}
 	for i := range result.Rates {
@@ -152,6 +152,26 @@ func worst(found []Outcome) Outcome {
 		return Outcome{Inconclusive, ReasonTooFewSamples, "nothing was measured"}
 	}
 	return Outcome{Passed, ReasonWithinBudget, "within the budget"}
+}
+
+// judgeSize holds the messages of one size, of which each is to have an answer, against a budget.
+func judgeSize(what string, d *Distribution, lost uint64, budget Budget) Outcome {
+	outcome := judgeOne(what, d, lost, budget)
+	if outcome.Verdict == Passed && budget.boundsAll(lost) {
+		return unanswered(what, lost, lost+d.Samples, budget.MaximumNanoseconds)
+	}
+	return outcome
+}
+
+// boundsAll reports whether a budget bounds the longest latency of all messages, of which these were lost: where it says how many may be, the bound is that
+// of the others.
+func (b Budget) boundsAll(lost uint64) bool {
+	return b.MaximumNanoseconds > 0 && b.LossPartsPerMillion == nil && lost > 0
+}
+
+// unanswered is the outcome where a bound of the longest latency is that of messages that were lost, too.
+func unanswered(what string, lost, sent uint64, limit int64) Outcome {
+	return Outcome{Failed, ReasonLoss, fmt.Sprintf("%s: %d of %d messages were lost, so that not all of them came within %s", what, lost, sent, time.Duration(limit))}
 }
 
 // judgeOne holds one distribution and its loss against a budget. A message without an answer is later than any limit: percentiles of those that were

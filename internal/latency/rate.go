@@ -91,6 +91,12 @@ func judgeRate(r *Rate, budget Budget) Outcome {
 		return Outcome{Failed, ReasonLateSends, fmt.Sprintf("%s: %d of %d messages left late, the latest by %s, and the budget has %g parts per million", what,
 			r.Late, r.Load.Sent, time.Duration(r.MaximumLatenessNanoseconds), *limit)}
 	}
-	budget.LossPartsPerMillion = nil
-	return judgeOne(what, &r.FromIntended, r.AnswersLost, budget)
+	bounded := budget
+	bounded.LossPartsPerMillion = nil
+	outcome := judgeOne(what, &r.FromIntended, r.AnswersLost, bounded)
+	lost, sent := r.lost()
+	if lost = max(lost, r.AnswersLost); outcome.Verdict == Passed && budget.boundsAll(lost) {
+		return unanswered(what, lost, sent, budget.MaximumNanoseconds)
+	}
+	return outcome
 }

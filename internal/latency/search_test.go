@@ -224,6 +224,13 @@ func TestJudgeRates(t *testing.T) {
 	if got := Judge(r, Budget{Limits: []Limit{{90, 901}}}); got.Reason != ReasonWithinBudget {
 		t.Errorf("%+v", got)
 	}
+	if got := Judge(r, Budget{MaximumNanoseconds: 1_000_000}); got.Reason != ReasonLoss || !strings.Contains(got.Message, "2 of 1000 messages were lost, so that not all") {
+		t.Errorf("%+v", got)
+	}
+	allowed := 5000.0
+	if got := Judge(r, Budget{MaximumNanoseconds: 1_000_000, LossPartsPerMillion: &allowed}); got.Reason != ReasonWithinBudget {
+		t.Errorf("%+v", got)
+	}
 	r.Rates[0].Load.Lost, r.Rates[0].Probes = 0, &Stream{Sent: 100, Lost: 2}
 	if got := Judge(r, Budget{LossPartsPerMillion: &most}); got.Reason != ReasonLoss || !strings.Contains(got.Message, "2 of 1100 messages") {
 		t.Errorf("%+v", got)
@@ -251,6 +258,9 @@ func TestJudgeAnswers(t *testing.T) {
 		if got := Judge(r, Budget{LossPartsPerMillion: &want.limit}); got.Reason != want.reason {
 			t.Errorf("with %d answers lost: %+v", answers, got)
 		}
+	}
+	if got := Judge(r, Budget{MaximumNanoseconds: 1_000_000}); got.Reason != ReasonLoss {
+		t.Errorf("%+v", got)
 	}
 	// Of 1000 messages that were answered and 120 that were not, 90 % have no latency.
 	r.Rates[0].AnswersLost = 120

@@ -236,8 +236,8 @@ func ratiosOf(side, base []*Record) []v1alpha1.LatencyRatio {
 	var ratios []v1alpha1.LatencyRatio
 	for size, row := range side[0].Network.Sizes {
 		for i, name := range Percentiles() {
-			these, carriedHere := percentileOfRuns(side, size, i)
-			those, carriedThere := percentileOfRuns(base, size, i)
+			these, carriedHere := percentileOfRuns(side, size, i, PercentOf(name))
+			those, carriedThere := percentileOfRuns(base, size, i, PercentOf(name))
 			if !carriedHere || !carriedThere {
 				break
 			}
@@ -255,16 +255,21 @@ func ratiosOf(side, base []*Record) []v1alpha1.LatencyRatio {
 	return ratios
 }
 
-// percentileOfRuns is a percentile of the size at an index in each run, and whether all runs carry it.
-func percentileOfRuns(records []*Record, size, percentile int) (values []int64, carried bool) {
+// percentileOfRuns is a percentile of the size at an index in each run, and whether all runs carry it. A message that was lost is later than any of those that
+// have an answer: where too many were, the percentile is none of all messages.
+func percentileOfRuns(records []*Record, size, percentile int, percent float64) (values []int64, carried bool) {
 	for _, record := range records {
-		figures := record.Network.Sizes[size][sizeColumns+figureColumns:]
-		if percentile >= len(figures) {
+		m := sizeOf(record.Network.Sizes[size])
+		if percentile >= len(m.Percentiles) || !isAnswered(&m, percent) {
 			return nil, false
 		}
-		values = append(values, figures[percentile])
+		values = append(values, m.Percentiles[percentile].Nanoseconds)
 	}
 	return values, true
+}
+
+func isAnswered(m *v1alpha1.SizeMeasurement, percent float64) bool {
+	return latency.IsAnswered(percent, uint64(max(0, m.Samples)), uint64(max(0, m.Lost)))
 }
 
 // pathOfSides is the path of the base where each side has its own to take, else the path of all sides, Mixed when they went different ways; and what
@@ -315,7 +320,7 @@ func judgeComparison(measured *v1alpha1.LatencyMeasurement, budget *v1alpha1.Lat
 	var found []Verdict
 	for i := range n.Comparison.Sides {
 		if side := &n.Comparison.Sides[i]; side.Side != n.Comparison.Base {
-			found = append(found, judgeSide(side, n.Comparison.Base, budget)...)
+			found = append(found, judgeSide(side, &n.Comparison.Sides[baseOf(n.Comparison)], budget)...)
 		}
 	}
 	verdict := Verdict{v1alpha1.LatencyPassed, v1alpha1.TestWithinBudget, "within the budget: " + networkFigures(measured)}
@@ -342,11 +347,11 @@ func otherCPUs(c *v1alpha1.ComparisonMeasurement) string {
 }
 
 // judgeSide has a verdict for each size and bound that is not kept, or not known to be.
-func judgeSide(side *v1alpha1.SideMeasurement, base v1alpha1.LatencySide, budget *v1alpha1.LatencyBudget) []Verdict {
+func judgeSide(side, base *v1alpha1.SideMeasurement, budget *v1alpha1.LatencyBudget) []Verdict {
 	var found []Verdict
 	for i := range side.Sizes {
 		for _, bound := range budget.Ratios {
-			if v := judgeRatio(side, base, side.Sizes[i].Bytes, bound); v.Outcome != v1alpha1.LatencyPassed {
+			if v := judgeRatio(side, base, i, bound); v.Outcome != v1alpha1.LatencyPassed {
 				found = append(found, v)
 			}
 		}
@@ -354,8 +359,14 @@ func judgeSide(side *v1alpha1.SideMeasurement, base v1alpha1.LatencySide, budget
 	return found
 }
 
-func judgeRatio(side *v1alpha1.SideMeasurement, base v1alpha1.LatencySide, bytes int32, bound v1alpha1.LatencyRatioBound) Verdict {
-	what := fmt.Sprintf("%s to %s, %d bytes, %s", sideWords(side.Side), sideWords(base), bytes, Words(bound.Percentile))
+// judgeRatio judges that of the size at an index.
+func judgeRatio(side, base *v1alpha1.SideMeasurement, size int, bound v1alpha1.LatencyRatioBound) Verdict {
+	bytes := side.Sizes[size].Bytes
+	what := fmt.Sprintf("%s to %s, %d bytes, %s", sideWords(side.Side), sideWords(base.Side), bytes, Words(bound.Percentile))
+	if verdict, lost := judgeLost(side, base, size, bound.Percentile); lost {
+		verdict.Message = what + ": " + verdict.Message
+		return verdict
+	}
 	ratio := RatioOf(side, bytes, bound.Percentile)
 	if ratio == nil {
 		return Verdict{v1alpha1.LatencyInconclusive, v1alpha1.TestTooFewSamples, fmt.Sprintf(
@@ -371,6 +382,22 @@ func judgeRatio(side *v1alpha1.SideMeasurement, base v1alpha1.LatencySide, bytes
 			"%s: %s times as long, which the measurements do not tell apart from the %s of the budget: measure longer, or with more repetitions", what, words, TimesWords(limit))}
 	}
 	return Verdict{Outcome: v1alpha1.LatencyPassed}
+}
+
+// judgeLost has a verdict where so many messages of a size were lost that a percentile says nothing of all of them: Failed where the side alone has lost them.
+// Otherwise it has none.
+func judgeLost(side, base *v1alpha1.SideMeasurement, size int, name v1alpha1.PercentileName) (verdict Verdict, lost bool) {
+	here, there := &side.Sizes[size], &base.Sizes[size]
+	isHere, isThere := isAnswered(here, PercentOf(name)), isAnswered(there, PercentOf(name))
+	if isHere && isThere {
+		return Verdict{}, false
+	}
+	verdict = Verdict{v1alpha1.LatencyInconclusive, v1alpha1.TestLoss, fmt.Sprintf("messages were lost, %d of %d there and %d of %d on %s, so that no ratio is one of all messages",
+		here.Lost, here.Lost+here.Samples, there.Lost, there.Lost+there.Samples, sideWords(base.Side))}
+	if !isHere && isThere {
+		verdict.Outcome = v1alpha1.LatencyFailed
+	}
+	return verdict, true
 }
 
 // RatioOf is the ratio of a side for a size and a percentile; nil where the measurements carry none.

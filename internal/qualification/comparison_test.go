@@ -138,9 +138,6 @@ func TestJudgeComparisons(t *testing.T) {
 			moved[run].CPUs = "6"
 		}
 	}
-	bounds := func(percentile v1alpha1.PercentileName, parts int32) *v1alpha1.LatencyBudget {
-		return &v1alpha1.LatencyBudget{Ratios: []v1alpha1.LatencyRatioBound{{Percentile: percentile, MaximumPartsPerThousand: parts}}}
-	}
 	for name, tc := range map[string]struct {
 		records []*Record
 		budget  *v1alpha1.LatencyBudget
@@ -149,13 +146,13 @@ func TestJudgeComparisons(t *testing.T) {
 	}{
 		"no budget":        {steady, nil, "Inconclusive NoBudget", "measured, but spec.budget does not say what is good enough: container to host, 64 bytes, 50 %: 1.100 ("},
 		"any ratio":        {steady, &v1alpha1.LatencyBudget{Path: v1alpha1.LatencyPathKernel}, "Passed WithinBudget", "within the budget: container to host, 64 bytes, 50 %: 1.100 ("},
-		"within":           {steady, bounds(v1alpha1.P50, 1101), "Passed WithinBudget", "64 bytes, 99 %: 1.100 ("},
-		"beyond":           {steady, bounds(v1alpha1.P50, 1098), "Failed Ratio", "container to host, 64 bytes, 50 %: 1.100 (1.100 to 1.100) times as long, and the budget has 1.098"},
-		"not told apart":   {unsteady, bounds(v1alpha1.P50, 1010), "Inconclusive Ratio", "which the measurements do not tell apart from the 1.010 of the budget: measure longer, or with more repetitions"},
-		"not carried":      {steady, bounds(v1alpha1.P99, 1200), "Inconclusive TooFewSamples", "container to host, 1024 bytes, 99 %: 5 pairs of measurements carry no ratio: each takes 10000 samples of the size, and 5 pairs an interval"},
-		"failed before it": {steady, bounds(v1alpha1.P99, 1098), "Failed Ratio", "64 bytes, 99 %"},
-		"other CPUs":       {moved, bounds(v1alpha1.P50, 1010), "Passed WithinBudget", "; the sides were measured on different CPUs, which may be a part of it: container 4, host 6"},
-		"two paths":        {accelerated, bounds(v1alpha1.P50, 2000), "Inconclusive PathsDiffer", "container Kernel (the kernel counted 2 for 2 messages), host Accelerated (the kernel counted 2 for 2 messages)"},
+		"within":           {steady, ratioBudget(v1alpha1.P50, 1101), "Passed WithinBudget", "64 bytes, 99 %: 1.100 ("},
+		"beyond":           {steady, ratioBudget(v1alpha1.P50, 1098), "Failed Ratio", "container to host, 64 bytes, 50 %: 1.100 (1.100 to 1.100) times as long, and the budget has 1.098"},
+		"not told apart":   {unsteady, ratioBudget(v1alpha1.P50, 1010), "Inconclusive Ratio", "which the measurements do not tell apart from the 1.010 of the budget: measure longer, or with more repetitions"},
+		"not carried":      {steady, ratioBudget(v1alpha1.P99, 1200), "Inconclusive TooFewSamples", "container to host, 1024 bytes, 99 %: 5 pairs of measurements carry no ratio: each takes 10000 samples of the size, and 5 pairs an interval"},
+		"failed before it": {steady, ratioBudget(v1alpha1.P99, 1098), "Failed Ratio", "64 bytes, 99 %"},
+		"other CPUs":       {moved, ratioBudget(v1alpha1.P50, 1010), "Passed WithinBudget", "; the sides were measured on different CPUs, which may be a part of it: container 4, host 6"},
+		"two paths":        {accelerated, ratioBudget(v1alpha1.P50, 2000), "Inconclusive PathsDiffer", "container Kernel (the kernel counted 2 for 2 messages), host Accelerated (the kernel counted 2 for 2 messages)"},
 		"another path": {steady, &v1alpha1.LatencyBudget{Path: v1alpha1.LatencyPathAccelerated}, "Inconclusive NotAccelerated",
 			"the path was not accelerated: the kernel counted 2 for 2 messages"},
 	} {
@@ -165,6 +162,44 @@ func TestJudgeComparisons(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 		})
+	}
+}
+
+func ratioBudget(percentile v1alpha1.PercentileName, parts int32) *v1alpha1.LatencyBudget {
+	return &v1alpha1.LatencyBudget{Ratios: []v1alpha1.LatencyRatioBound{{Percentile: percentile, MaximumPartsPerThousand: parts}}}
+}
+
+// losing are runs with one of forty messages of 64 bytes without an answer on a side, or on both.
+func losing(p *Parameters, container, host bool) []*Record {
+	records := runsOf(p, 1000, 10_000, 10_000, 10_000, 10_000, 10_000)
+	for run, record := range records {
+		if p.SideOf(run).IsOnHost && host || !p.SideOf(run).IsOnHost && container {
+			record.Network.Sizes[0][1] = 500
+		}
+	}
+	return records
+}
+
+// TestLossInComparisons: a percentile of the messages that have an answer is none of all of them where too many have none.
+func TestLossInComparisons(t *testing.T) {
+	p := compares(5)
+	for name, tc := range map[string]struct {
+		records []*Record
+		budget  *v1alpha1.LatencyBudget
+		reason  string
+		message string
+	}{
+		"loss in the container": {losing(p, true, false), ratioBudget(v1alpha1.P99, 1100), "Failed Loss",
+			"container to host, 64 bytes, 99 %: messages were lost, 2500 of 102500 there and 5 of 100005 on host, so that no ratio is one of all messages"},
+		"loss on the host":                       {losing(p, false, true), ratioBudget(v1alpha1.P99, 1100), "Inconclusive Loss", "messages were lost, 5 of 100005 there and 2500 of 102500 on host"},
+		"loss on both":                           {losing(p, true, true), ratioBudget(v1alpha1.P99, 1100), "Inconclusive Loss", "messages were lost, 2500 of 102500 there and 2500 of 102500 on host"},
+		"loss that a lower percentile can carry": {losing(p, true, true), ratioBudget(v1alpha1.P90, 1100), "Inconclusive TooFewSamples", "1024 bytes, 90 %"},
+		"loss that the median can carry":         {losing(p, true, true), ratioBudget(v1alpha1.P50, 1100), "Passed WithinBudget", "within the budget"},
+	} {
+		got := Judge(Compared(p, tc.records, "n2"), tc.budget)
+		if string(got.Outcome)+" "+got.Reason != tc.reason || !strings.Contains(got.Message, tc.message) {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }
 

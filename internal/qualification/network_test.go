@@ -127,8 +127,12 @@ func TestJudgeNetwork(t *testing.T) {
 			Verdict{v1alpha1.LatencyPassed, v1alpha1.TestWithinBudget, "within the budget: " + figures},
 		},
 		"one beyond the longest": {
-			&v1alpha1.LatencyBudget{MaximumNanoseconds: 89_999},
+			&v1alpha1.LatencyBudget{MaximumNanoseconds: 89_999, LossPartsPerMillion: new(int32(150))},
 			Verdict{v1alpha1.LatencyFailed, v1alpha1.TestOverBudget, "1024 bytes: the maximum is 90µs, and the budget has 89.999µs"},
+		},
+		"loss is beyond any longest": {
+			&v1alpha1.LatencyBudget{MaximumNanoseconds: 90_000},
+			Verdict{v1alpha1.LatencyFailed, v1alpha1.TestLoss, "64 bytes: 3 of 20003 messages were lost, so that not all of them came within 90µs"},
 		},
 		"a percentile of the second size": {
 			&v1alpha1.LatencyBudget{Percentiles: at(v1alpha1.P50, 6_999)},
@@ -155,10 +159,10 @@ func TestJudgeNetwork(t *testing.T) {
 	}
 	measured.CPUs, measured.Causes = "3", []string{"Interrupt 24 eth0 1200 a second", "Softirq NET_RX 9 a second"}
 	want := "1024 bytes: the maximum is 90µs, and the budget has 89.999µs; on CPU 3 of the client the kernel counted Interrupt 24 eth0 1200 a second, Softirq NET_RX 9 a second"
-	if got := Judge(measured, &v1alpha1.LatencyBudget{MaximumNanoseconds: 89_999}); got.Message != want {
+	if got := Judge(measured, &v1alpha1.LatencyBudget{MaximumNanoseconds: 89_999, LossPartsPerMillion: new(int32(150))}); got.Message != want {
 		t.Errorf("a failure is blamed on: %s", got.Message)
 	}
-	if got := Judge(measured, &v1alpha1.LatencyBudget{MaximumNanoseconds: 90_000}); strings.Contains(got.Message, "counted") {
+	if got := Judge(measured, &v1alpha1.LatencyBudget{MaximumNanoseconds: 90_000, LossPartsPerMillion: new(int32(150))}); strings.Contains(got.Message, "counted") {
 		t.Errorf("a pass is blamed on something: %s", got.Message)
 	}
 	measured.Network.Path = v1alpha1.LatencyPathMixed

@@ -63,15 +63,31 @@ func judgeJitter(measured *v1alpha1.LatencyMeasurement, budget *v1alpha1.Latency
 	if bound := budget.StolenPartsPerMillion; bound > 0 && measured.StolenPartsPerMillion > bound {
 		exceeds(v1alpha1.TestStolenTimeExceeded, "%d parts per million of the time were taken from a CPU, more than %d", measured.StolenPartsPerMillion, bound)
 	}
+	var unknown []string
 	for _, bound := range budget.Percentiles {
-		value, found := PercentileOf(measured.Percentiles, bound.Percentile)
-		if found && value > bound.Nanoseconds {
+		switch value, found := PercentileOf(measured.Percentiles, bound.Percentile); {
+		case !found:
+			unknown = append(unknown, Words(bound.Percentile))
+		case value > bound.Nanoseconds:
 			exceeds(v1alpha1.TestPercentileExceeded, "percentile %s was %s, more than %s", Words(bound.Percentile), latency.Length(value), latency.Length(bound.Nanoseconds))
 		}
 	}
 	if len(exceeded) == 0 {
-		return Verdict{v1alpha1.LatencyPassed, v1alpha1.TestWithinBudget, "within the budget: " + figures(measured)}
+		return withinJitter(measured, unknown)
 	}
+	return blamed(measured, exceeded)
+}
+
+// withinJitter is the verdict where nothing is exceeded that is known.
+func withinJitter(measured *v1alpha1.LatencyMeasurement, unknown []string) Verdict {
+	if len(unknown) > 0 {
+		return Verdict{v1alpha1.LatencyInconclusive, v1alpha1.TestTooFewSamples, fmt.Sprintf("the measurement has no percentile %s: %s", strings.Join(unknown, ", "), figures(measured))}
+	}
+	return Verdict{v1alpha1.LatencyPassed, v1alpha1.TestWithinBudget, "within the budget: " + figures(measured)}
+}
+
+// blamed is the first of what is exceeded, with all of it in its message, and what it came from.
+func blamed(measured *v1alpha1.LatencyMeasurement, exceeded []Verdict) Verdict {
 	sentences := make([]string, 0, len(exceeded))
 	for _, one := range exceeded {
 		sentences = append(sentences, one.Message)
