@@ -130,6 +130,8 @@ const (
 	ReasonTestsInconclusive = "TestsInconclusive"
 	// ReasonTestsRunning means that nodes of a LatencyTest are measured, or wait for it.
 	ReasonTestsRunning = "TestsRunning"
+	// ReasonNodesMissing means that spec.nodes.names of a LatencyTest has names that no Node has.
+	ReasonNodesMissing = "NodesMissing"
 	// ReasonTooManyNodes means that a LatencyTest selects more nodes than one can have.
 	ReasonTooManyNodes = "TooManyNodes"
 	// ReasonScheduleInvalid means that spec.repeatAt of a LatencyTest cannot be read or names a time that never comes, or that its time zone does
@@ -162,13 +164,15 @@ const (
 	TestPodFailed = "PodFailed"
 	// TestNotStarted: Inconclusive, the pod did not start in time.
 	TestNotStarted = "NotStarted"
+	// TestNotEnded: Inconclusive, the Job did not end within its deadline.
+	TestNotEnded = "NotEnded"
 	// TestBadResult: Inconclusive, what the pod left is no result.
 	TestBadResult = "BadResult"
 	// TestForeignPod: Inconclusive, the pod is not the one that the operator asked for.
 	TestForeignPod = "ForeignPod"
 	// TestJobGone: Inconclusive, somebody has deleted the Job.
 	TestJobGone = "JobGone"
-	// TestNodeLeft: Inconclusive, the node went away or is not selected any more.
+	// TestNodeLeft: Inconclusive, the node went away, is not Ready, or is not selected any more.
 	TestNodeLeft = "NodeLeft"
 	// TestNodeChanged: Inconclusive, the fingerprint of the node changed while it was measured.
 	TestNodeChanged = "NodeChanged"

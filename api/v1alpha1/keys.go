@@ -82,6 +82,8 @@ const (
 	// AnnotationNode on the Job of a LatencyTest names the node that it measures, and on objects of an enactment the node that
 	// is changed.
 	AnnotationNode = GroupName + "/node"
+	// AnnotationRun on the Job of a LatencyTest is what spec.run of the test was when it was made.
+	AnnotationRun = GroupName + "/run"
 	// AnnotationParameters on the Job of a LatencyTest is the hash of the parameters that it measures with.
 	AnnotationParameters = GroupName + "/parameters"
 

@@ -594,6 +594,11 @@ type LatencyInterval struct {
 
 // LatencyFingerprint is what decides about the latency of a node. A field is absent when nobody tells.
 type LatencyFingerprint struct {
+	// systemUUID is that of the machine, as the kubelet reports it. It counts only where it is known both before and after.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	SystemUUID string `json:"systemUUID,omitempty"`
+
 	// kernel is the release of the running kernel.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional

@@ -345,6 +345,12 @@ func carriedRules() []latencyTestRule {
 			t.Spec.Budget = &v1alpha1.LatencyBudget{Ratios: []v1alpha1.LatencyRatioBound{{Percentile: name, MaximumPartsPerThousand: 1000}}}
 		})
 	}
+	swept := func(name v1alpha1.PercentileName, answers int32) func(*latencyTest) {
+		return rateSweep(func(t *latencyTest) {
+			t.Spec.RateSweep = &v1alpha1.RateSweepTest{AnswersPerRate: answers}
+			t.Spec.Budget = &v1alpha1.LatencyBudget{Percentiles: []v1alpha1.LatencyPercentile{{Percentile: name, Nanoseconds: 1}}}
+		})
+	}
 	many := func(messages int32, sizes ...int32) *v1alpha1.PingPongTest {
 		return &v1alpha1.PingPongTest{MessagesPerSize: messages, Sizes: sizes}
 	}
@@ -358,7 +364,11 @@ func carriedRules() []latencyTestRule {
 		{field: "spec", message: compares, accepted: compared(v1alpha1.P99999, many(10_000_000, 64)), rejected: compared(v1alpha1.P99999, many(0, 64))},
 		{
 			field: "spec", message: "spec.budget.percentiles of kind RateSweep go up to P9999: P99999 takes the times of ten million messages, and spec.rateSweep.answersPerRate is 1000000 at most.",
-			accepted: within(rateSweep, v1alpha1.P9999, nil), rejected: within(rateSweep, v1alpha1.P99999, nil),
+			accepted: swept(v1alpha1.P9999, 1_000_000), rejected: within(rateSweep, v1alpha1.P99999, nil),
+		},
+		{
+			field: "spec", message: "the answers of a rate, spec.rateSweep.answersPerRate, must carry spec.budget.percentiles: P99 takes 10000, P999 100000 and P9999 1000000; raise it (120000 when omitted), and spec.durationSeconds.",
+			accepted: within(rateSweep, v1alpha1.P999, nil), rejected: swept(v1alpha1.P9999, 999_999),
 		},
 		{
 			field: "spec.pingPong", message: "a measurement has 40000000 messages at most: lower spec.pingPong.messagesPerSize, or name fewer spec.pingPong.sizes (8 when omitted).",

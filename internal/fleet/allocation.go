@@ -95,10 +95,18 @@ func (n *PoolNode) CountedUnits(pool *v1alpha1.BypassNICPool) int64 {
 
 // NodeReadiness is the status of the condition Ready of a Node; "" when it has none.
 func NodeReadiness(node *corev1.Node) corev1.ConditionStatus {
-	for i := range node.Status.Conditions {
-		if condition := &node.Status.Conditions[i]; condition.Type == corev1.NodeReady {
-			return condition.Status
-		}
+	if ready := ReadyCondition(node); ready != nil {
+		return ready.Status
 	}
 	return ""
+}
+
+// ReadyCondition is the condition Ready of a Node; nil when it has none.
+func ReadyCondition(node *corev1.Node) *corev1.NodeCondition {
+	for i := range node.Status.Conditions {
+		if condition := &node.Status.Conditions[i]; condition.Type == corev1.NodeReady {
+			return condition
+		}
+	}
+	return nil
 }

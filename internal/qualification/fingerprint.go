@@ -10,20 +10,23 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
-// FingerprintOf is what decides about the latency of a node, from the release of its kernel, which its kubelet tells, and from what its agent
-// has reported. The report is nil for a node that no profile governs: then the kernel alone is known.
-func FingerprintOf(kernel string, report *v1alpha1.LowLatencyNode) v1alpha1.LatencyFingerprint {
+// FingerprintOf is what decides about the latency of a node, from what its kubelet tells of it, and from what its agent has reported. The report is nil for a
+// node that no profile governs: then machine and kernel alone are known.
+func FingerprintOf(told *corev1.NodeSystemInfo, report *v1alpha1.LowLatencyNode) v1alpha1.LatencyFingerprint {
 	found := v1alpha1.LatencyFingerprint{}
 	if report != nil && report.Status.Inventory != nil {
 		found = FingerprintOfInventory(report.Spec.PlanHash, report.Status.Inventory, report.Status.BypassNICs)
 	}
 	if found.Kernel == "" {
-		found.Kernel = shorten.Value(kernel, v1alpha1.MaxInventoryTextLength)
+		found.Kernel = shorten.Value(told.KernelVersion, v1alpha1.MaxInventoryTextLength)
 	}
+	found.SystemUUID = shorten.Value(told.SystemUUID, v1alpha1.MaxInventoryTextLength)
 	return found
 }
 
@@ -128,7 +131,7 @@ func (p Part) Words() string {
 }
 
 // parts are the parts of two fingerprints, one beside the other. A stack is a part only where both have it: a pool that was added,
-// deleted or mistyped changes nothing that runs on the node. So are the mitigations and the versions of drivers and of their NICs' firmware, which
+// deleted or mistyped changes nothing that runs on the node. So are the machine, which an agent does not know, the mitigations and the versions of drivers and of their NICs' firmware, which
 // earlier versions of the operator did not tell, and which the host does not tell while a module is not loaded.
 func parts(then, now v1alpha1.LatencyFingerprint) []Part {
 	all := []Part{
@@ -138,6 +141,10 @@ func parts(then, now v1alpha1.LatencyFingerprint) []Part {
 		{"firmware", "the firmware", then.BIOSVersion, now.BIOSVersion, false},
 		{keyPlan, "the plan", then.PlanHash, now.PlanHash, false},
 		{"NIC", "a NIC or its driver", then.NICsHash, now.NICsHash, true},
+	}
+	if then.SystemUUID != "" && now.SystemUUID != "" {
+		// A Node keeps its name when another machine takes its place.
+		all = append(all, Part{"machine", "the machine", then.SystemUUID, now.SystemUUID, false})
 	}
 	if then.MitigationsHash != "" && now.MitigationsHash != "" {
 		all = append(all, Part{"mitigations", "the mitigations of CPU vulnerabilities", then.MitigationsHash, now.MitigationsHash, true})

@@ -6,6 +6,7 @@ package qualification
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -63,9 +64,21 @@ type Traffic struct {
 // IsOnSchedule reports whether messages leave on a schedule, so that what was measured of them takes more room.
 func (p *Parameters) IsOnSchedule() bool { return len(p.Rates) > 0 || p.Load != nil }
 
-// hasAddresses reports whether an end has an address of its own, so that there can be one such end at a time only.
-func (p *Parameters) hasAddresses() bool {
-	return slices.ContainsFunc(p.Sides(), func(s Side) bool { return s.Server.Address != "" || s.Client.Address != "" })
+// Addresses are those of IPv4 that ends of the test have of their own, without their prefix lengths: there can be one such end at a time only.
+func (p *Parameters) Addresses() []string {
+	var found []string
+	if p.Traffic == nil {
+		return nil
+	}
+	for _, side := range p.Sides() {
+		for _, text := range []string{side.Server.Address, side.Client.Address} {
+			address, _, _ := strings.Cut(text, "/")
+			if address != "" && !slices.Contains(found, address) {
+				found = append(found, address)
+			}
+		}
+	}
+	return found
 }
 
 // Group is the group of multicast on which messages go; "" where they do not go so. Members of one receive what all others send to it.
@@ -104,7 +117,7 @@ func ParametersOf(spec *v1alpha1.LatencyTestSpec) Parameters {
 		Client: ptr.Deref(spec.Traffic.Client, v1alpha1.TestEnd{}), Group: spec.Traffic.MulticastGroup,
 	}
 	p.fillMessages(spec)
-	if p.hasAddresses() || p.Group() != "" {
+	if len(p.Addresses()) > 0 || p.Group() != "" {
 		p.ParallelNodes = 1
 	}
 	return p

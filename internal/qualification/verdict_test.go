@@ -55,6 +55,12 @@ func TestJudge(t *testing.T) {
 			want: Verdict{v1alpha1.LatencyFailed, v1alpha1.TestMaximumExceeded, "the longest interruption (CPU 5) was 9 µs, more than 8.999 µs; " +
 				"the kernel counted nothing about that time that a pod may see: its own interrupts, firmware, hypervisor or hardware"},
 		},
+		"a percentile that was not measured": {
+			change: func(m *v1alpha1.LatencyMeasurement) { m.Percentiles = m.Percentiles[:2] },
+			budget: &v1alpha1.LatencyBudget{MaximumNanoseconds: 9000, Percentiles: []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P99999, Nanoseconds: 9000}}},
+			want: Verdict{v1alpha1.LatencyInconclusive, v1alpha1.TestTooFewSamples, "the measurement has no percentile 99.999 %: " +
+				"longest interruption (CPU 5) 9 µs, 12 parts per million of the time taken, CPUs 4-5"},
+		},
 		"a percentile alone": {
 			budget: &v1alpha1.LatencyBudget{Percentiles: []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P99999, Nanoseconds: 0}}},
 			want:   Verdict{v1alpha1.LatencyFailed, v1alpha1.TestPercentileExceeded, "percentile 99.999 % was 5 µs, more than 0 ns; the kernel counted Interrupt LOC"},
@@ -118,7 +124,7 @@ func testedNode() (*corev1.Node, *v1alpha1.LowLatencyNode) {
 
 func testedFingerprint() v1alpha1.LatencyFingerprint {
 	node, report := testedNode()
-	return FingerprintOf(node.Status.NodeInfo.KernelVersion, report)
+	return FingerprintOf(&node.Status.NodeInfo, report)
 }
 
 func TestFingerprintDifferences(t *testing.T) {
@@ -180,7 +186,7 @@ func TestFingerprintDifferences(t *testing.T) {
 			then := testedFingerprint()
 			node, report := testedNode()
 			tc.change(node, report)
-			if diff := cmp.Diff(tc.want, Differences(then, FingerprintOf(node.Status.NodeInfo.KernelVersion, report))); diff != "" {
+			if diff := cmp.Diff(tc.want, Differences(then, FingerprintOf(&node.Status.NodeInfo, report))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -188,11 +194,11 @@ func TestFingerprintDifferences(t *testing.T) {
 	// Two NICs of one driver may have different firmware.
 	_, two := testedNode()
 	two.Status.Inventory.NICs = append(two.Status.Inventory.NICs, v1alpha1.InventoryNIC{PCIAddress: "0000:3b:00.1", Driver: "sfc", DriverVersion: "5.3", FirmwareVersion: "8.1"})
-	if diff := cmp.Diff([]v1alpha1.LatencyFingerprintDriver{{Name: "sfc", Version: "5.3", Firmware: "8.1, 8.4"}}, FingerprintOf("", two).Drivers); diff != "" {
+	if diff := cmp.Diff([]v1alpha1.LatencyFingerprintDriver{{Name: "sfc", Version: "5.3", Firmware: "8.1, 8.4"}}, FingerprintOf(&corev1.NodeSystemInfo{}, two).Drivers); diff != "" {
 		t.Errorf("two NICs (-want +got):\n%s", diff)
 	}
 	node, _ := testedNode()
-	if diff := cmp.Diff(v1alpha1.LatencyFingerprint{Kernel: "6.12.0-rt"}, FingerprintOf(node.Status.NodeInfo.KernelVersion, nil)); diff != "" {
+	if diff := cmp.Diff(v1alpha1.LatencyFingerprint{Kernel: "6.12.0-rt"}, FingerprintOf(&node.Status.NodeInfo, nil)); diff != "" {
 		t.Errorf("a node without a report (-want +got):\n%s", diff)
 	}
 }

@@ -55,11 +55,14 @@ func OfLatencyTest(test *v1alpha1.LatencyTest) LatencyTest {
 // undecided says why the results of a test do not tell of it as it is written now; "" when they do.
 func undecided(test *v1alpha1.LatencyTest) string {
 	stalled := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionStalled)
+	ready := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionReady)
 	switch {
 	case test.Status.ObservedGeneration < test.Generation:
 		return "the operator has not looked at the last change of the test"
 	case stalled != nil && stalled.Status == metav1.ConditionTrue:
 		return "the test stands still: " + stalled.Message
+	case ready != nil && ready.Reason == v1alpha1.ReasonNodesMissing:
+		return ready.Message
 	default:
 		return ""
 	}

@@ -149,10 +149,32 @@ func otherOutcomes() map[string]outcome {
 	}
 }
 
+// namedOutcomes are those of tests that name nodes.
+func namedOutcomes() map[string]outcome {
+	return map[string]outcome{
+		"a name that no Node has": {func(s *scene) {
+			s.Test.Spec.Nodes = v1alpha1.LatencyTestNodes{Names: []string{"node-1", "nod-2", "node-2"}}
+			s.measured(2)
+		}, "Unknown/False/False/- NodesMissing"},
+		"names that no Node has": {func(s *scene) {
+			s.Test.Spec.Nodes = v1alpha1.LatencyTestNodes{Names: []string{"a", "b", "c", "d", "e", "f", "g"}}
+			s.step()
+			if got, want := s.Test.Status.Conditions[0].Message, "spec.nodes.names has names that no Node has: a, b, c, d, e and 2 more"; got != want {
+				s.t.Errorf("message %q, want %q", got, want)
+			}
+		}, "Unknown/False/False/- NodesMissing"},
+		"a name that no Node has, while others are measured": {func(s *scene) {
+			s.Test.Spec.Nodes = v1alpha1.LatencyTestNodes{Names: []string{"node-1", "nod-2"}}
+			s.step()
+		}, "Unknown/True/False/- TestsRunning"},
+	}
+}
+
 // TestConditionsOfOutcomes is the table of docs/conditions.md.
 func TestConditionsOfOutcomes(t *testing.T) {
 	cases := judgedOutcomes()
 	maps.Copy(cases, otherOutcomes())
+	maps.Copy(cases, namedOutcomes())
 	recorded := states.Recorder{}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -5,15 +5,16 @@ package latencytest
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
@@ -39,10 +40,11 @@ func Decide(w *World) *Decision {
 			d.Status.Results = append(d.Status.Results, d.of(&d.selectedNodes[i]))
 		}
 		d.startDue()
-		d.departed()
 	} else {
-		d.Status.Results = w.Test.Status.Results
+		d.finish(reason)
 	}
+	d.departed()
+	d.stopUnnamed()
 	d.summarize()
 	return &d.Decision
 }
@@ -52,8 +54,35 @@ func (w *World) recorded(node string) *v1alpha1.LatencyTestResult {
 	return ResultOf(w.Test, node).DeepCopy()
 }
 
+// finish follows to its end what is measured while nothing more can be begun, and keeps what is known of other nodes.
+func (d *decider) finish(reason string) {
+	for i := range d.Test.Status.Results {
+		result := &d.Test.Status.Results[i]
+		at := slices.IndexFunc(d.selectedNodes, func(c candidate) bool { return c.node.Name == result.Node })
+		switch {
+		case result.Activity != v1alpha1.LatencyRunning:
+			d.Status.Results = append(d.Status.Results, *result.DeepCopy())
+		case at >= 0:
+			d.Status.Results = append(d.Status.Results, d.now(&d.selectedNodes[at]))
+		}
+	}
+	if reason != v1alpha1.ReasonTooManyNodes {
+		// There is no pod that could be made for the next part of a comparison.
+		d.Start = nil
+	}
+}
+
 // of is what the status is to say of a node, but for whether a Job is made for it now.
 func (d *decider) of(c *candidate) v1alpha1.LatencyTestResult {
+	result := d.now(c)
+	if result.Activity == v1alpha1.LatencyIdle && d.isDue(&result) {
+		result.Activity = v1alpha1.LatencyWaiting
+	}
+	return result
+}
+
+// now is what is known of a node, and what has become of its Jobs.
+func (d *decider) now(c *candidate) v1alpha1.LatencyTestResult {
 	result := d.recorded(c.node.Name)
 	if result == nil {
 		result = &v1alpha1.LatencyTestResult{Node: c.node.Name, Activity: v1alpha1.LatencyIdle}
@@ -69,9 +98,6 @@ func (d *decider) of(c *candidate) v1alpha1.LatencyTestResult {
 		result.Activity, result.ComparedRuns = v1alpha1.LatencyIdle, 0
 	}
 	d.judge(c, result)
-	if result.Activity == v1alpha1.LatencyIdle && d.isDue(result) {
-		result.Activity = v1alpha1.LatencyWaiting
-	}
 	return *result
 }
 
@@ -108,7 +134,7 @@ func (d *decider) followClient(c *candidate, result *v1alpha1.LatencyTestResult)
 		}
 		d.conclude(job, c, result)
 	default:
-		d.wait(job, result, age)
+		d.wait(job, c, result, age)
 	}
 }
 
@@ -127,7 +153,30 @@ func (d *decider) conclude(job *batchv1.Job, c *candidate, result *v1alpha1.Late
 		d.fail(result, problem)
 		return
 	}
-	d.succeed(result, measured)
+	verdict := qualification.Judge(measured, qualification.BudgetOf(&d.Test.Spec, c.profile))
+	if !isUnclear(verdict.Outcome, verdict.Reason) {
+		d.succeed(result, measured)
+		return
+	}
+	if result.Measured == nil || !d.isConclusive(c, result.Measured) {
+		// Its figures are all that there is.
+		attempts := result.Attempts
+		d.succeed(result, measured)
+		result.Attempts = attempts
+	}
+	d.fail(result, &fault{verdict.Reason, verdict.Message})
+}
+
+// isUnclear reports whether a measurement says nothing of a node that another one might say: what lacks a budget is measured well.
+func isUnclear(outcome v1alpha1.LatencyOutcome, reason string) bool {
+	return outcome == v1alpha1.LatencyInconclusive && reason != v1alpha1.TestNoBudget
+}
+
+// isConclusive reports whether an earlier measurement still counts for or against a node.
+func (d *decider) isConclusive(c *candidate, measured *v1alpha1.LatencyMeasurement) bool {
+	freshness, _ := d.freshness(c, measured)
+	return freshness == v1alpha1.LatencyFresh &&
+		qualification.Judge(measured, qualification.BudgetOf(&d.Test.Spec, c.profile)).Outcome != v1alpha1.LatencyInconclusive
 }
 
 // clientNotClaimed is notClaimed of the client of a run; "" where nothing goes over the network.
@@ -140,8 +189,13 @@ func (d *decider) clientNotClaimed(result *v1alpha1.LatencyTestResult) string {
 	return d.notClaimed(&side.Client)
 }
 
-// wait says how far a Job is that is under way, and ends one whose pod does not start.
-func (d *decider) wait(job *batchv1.Job, result *v1alpha1.LatencyTestResult, age time.Duration) {
+// wait says how far a Job is that is under way, and ends one whose pod does not start, or whose pod nobody hears of any more.
+func (d *decider) wait(job *batchv1.Job, c *candidate, result *v1alpha1.LatencyTestResult, age time.Duration) {
+	if problem := d.isLost(job, c, result, age); problem != nil {
+		d.stop(job)
+		d.fail(result, problem)
+		return
+	}
 	sentence, started := d.progress(job)
 	sentence = d.inSeries(result) + sentence
 	if !started && age >= StartTime {
@@ -153,6 +207,28 @@ func (d *decider) wait(job *batchv1.Job, result *v1alpha1.LatencyTestResult, age
 		d.again(StartTime - age)
 	}
 	d.tell(result, sentence)
+}
+
+// isLost says why nothing will come of a Job that is under way; nil while something may. The pod of a node that has died does not end, and so its Job does
+// not either, even past its deadline: Kubernetes waits for the end of pods before it says that a Job has failed.
+func (d *decider) isLost(job *batchv1.Job, c *candidate, result *v1alpha1.LatencyTestResult, age time.Duration) *fault {
+	if ready := fleet.ReadyCondition(c.node); ready != nil && ready.Status != corev1.ConditionTrue {
+		left := ready.LastTransitionTime.Add(nodeGone).Sub(d.Now)
+		if left <= 0 {
+			return faultf(v1alpha1.TestNodeLeft, "the Node has not been Ready since %s, while it was measured", ready.LastTransitionTime.UTC().Format(time.RFC3339))
+		}
+		d.again(left)
+	}
+	deadline := job.Spec.ActiveDeadlineSeconds
+	if deadline == nil {
+		deadline = d.jobFor(c, result).Spec.ActiveDeadlineSeconds
+	}
+	left := time.Duration(*deadline)*time.Second + jobEnds - age
+	if left <= 0 {
+		return faultf(v1alpha1.TestNotEnded, "Job %s has not ended within its deadline of %s", job.Name, time.Duration(*deadline)*time.Second)
+	}
+	d.again(left)
+	return nil
 }
 
 // isOutdated reports whether a Job measures what the test asked for before it was changed.
@@ -256,6 +332,8 @@ func (d *decider) isWanted(result *v1alpha1.LatencyTestResult) bool {
 	switch {
 	case result.Measured == nil || result.Freshness != v1alpha1.LatencyFresh || d.Test.Spec.Run != result.Measured.Run:
 		return true
+	case isUnclear(result.Outcome, result.Reason):
+		return true
 	case d.schedule != nil:
 		return d.isScheduled(result.Measured)
 	case d.Test.Spec.RepeatAfterHours == 0:
@@ -316,8 +394,8 @@ func (d *decider) obstacle(c *candidate, result *v1alpha1.LatencyTestResult, roo
 	if why := d.poolMissing(); why != "" {
 		return why
 	}
-	if group := d.group(); d.Elsewhere.Groups[group] != "" {
-		return fmt.Sprintf("waits until LatencyTest %s leaves multicast group %s: members of a group receive what all others send to it", d.Elsewhere.Groups[group], group)
+	if why := d.Elsewhere.obstacle(new(qualification.ParametersOf(&d.Test.Spec))); why != "" {
+		return why
 	}
 	if room <= 0 {
 		return "waits for its turn: as many nodes as the test may measure at the same time are measured now"
@@ -409,64 +487,36 @@ func (d *decider) departed() {
 	slices.SortStableFunc(d.Status.Results, func(a, b v1alpha1.LatencyTestResult) int { return compare(a.Node, b.Node) })
 }
 
+// stopUnnamed deletes Jobs of the test that no node is measured by: who has changed the test just then has kept the name of a Job that was made from being written
+// down. One that was made now may be that of a decision whose status is not seen yet.
+func (d *decider) stopUnnamed() {
+	named := map[string]bool{}
+	for i := range d.Status.Results {
+		result := &d.Status.Results[i]
+		if result.Activity != v1alpha1.LatencyRunning {
+			continue
+		}
+		named[result.Job] = true
+		if result.Server != nil {
+			named[result.Server.Job] = true
+		}
+	}
+	for i := range d.Jobs {
+		job := &d.Jobs[i]
+		if named[job.Name] || isDone(job) || !isControlledBy(job, d.Test.UID) || !job.DeletionTimestamp.IsZero() || slices.Contains(d.Stop, job) {
+			continue
+		}
+		if left := jobAppears - d.Now.Sub(job.CreationTimestamp.Time); left > 0 {
+			d.again(left)
+			continue
+		}
+		d.stop(job)
+	}
+}
+
 // again notes that the decision becomes another after some time.
 func (d *decider) again(after time.Duration) {
 	if after > 0 && (d.Again == 0 || after < d.Again) {
 		d.Again = after
 	}
-}
-
-// InUse is what tests use now, each with the test that uses it, as NAMESPACE/NAME.
-type InUse struct {
-	// Nodes by their names.
-	Nodes map[string]string
-	// Groups of multicast by their addresses.
-	Groups map[string]string
-}
-
-// group is that of multicast on which the messages of the test go; "" where they do not go so.
-func (w *World) group() string {
-	p := qualification.ParametersOf(&w.Test.Spec)
-	return p.Group()
-}
-
-// RunningElsewhere are the nodes that other tests measure, or on which their servers run, and the groups of multicast on which their messages go, with these tests
-// as their statuses say it. Jobs do not tell: whoever may make one could keep a node from being measured.
-func RunningElsewhere(tests []v1alpha1.LatencyTest, except *v1alpha1.LatencyTest) InUse {
-	running := InUse{Nodes: map[string]string{}, Groups: map[string]string{}}
-	for i := range tests {
-		if test := &tests[i]; test.UID != except.UID {
-			running.add(test)
-		}
-	}
-	return running
-}
-
-// add takes what a test uses.
-func (u *InUse) add(test *v1alpha1.LatencyTest) {
-	name, parameters := test.Namespace+"/"+test.Name, qualification.ParametersOf(&test.Spec)
-	for i := range test.Status.Results {
-		result := &test.Status.Results[i]
-		if result.Activity != v1alpha1.LatencyRunning {
-			continue
-		}
-		u.Nodes[result.Node] = name
-		if result.Server != nil {
-			u.Nodes[result.Server.Node] = name
-		}
-		if group := parameters.Group(); group != "" {
-			u.Groups[group] = name
-		}
-	}
-}
-
-// Freed reports whether a test uses a node or a group no more that it used: others may wait for it.
-func Freed(before, after *v1alpha1.LatencyTest) bool {
-	was, is := RunningElsewhere([]v1alpha1.LatencyTest{*before}, &v1alpha1.LatencyTest{}), RunningElsewhere([]v1alpha1.LatencyTest{*after}, &v1alpha1.LatencyTest{})
-	return len(missing(was.Nodes, is.Nodes)) > 0 || len(missing(was.Groups, is.Groups)) > 0
-}
-
-// missing are the keys that only the first has.
-func missing(first, second map[string]string) []string {
-	return slices.DeleteFunc(slices.Collect(maps.Keys(first)), func(key string) bool { return second[key] != "" })
 }

@@ -6,6 +6,7 @@ package latencytest
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -145,12 +146,26 @@ func (w *World) measured(record *qualification.Record, c *candidate, result *v1a
 	case record.Network != nil:
 		measured.Network = record.Network.Measurement(result.Server.Node)
 	}
-	measured.CompletedTime, measured.Run, measured.ParametersHash = metav1.NewTime(w.Now), w.Test.Spec.Run, parameters.Hash()
+	measured.CompletedTime, measured.Run, measured.ParametersHash = metav1.NewTime(w.Now), w.runOf(result), parameters.Hash()
 	measured.Fingerprint = c.fingerprint()
 	if measured.Network != nil {
 		measured.Network.ServerFingerprint = w.serverFingerprint(c, result.Server.Node)
 	}
 	return measured, nil
+}
+
+// runOf is what spec.run was when a measurement that has ended began: who raises it meanwhile wants one that begins later. A Job of an earlier version of the
+// operator does not say it.
+func (w *World) runOf(result *v1alpha1.LatencyTestResult) int32 {
+	first := w.jobNamed(w.atRun(result, 0).Job)
+	if first == nil {
+		return w.Test.Spec.Run
+	}
+	run, err := strconv.ParseInt(first.Annotations[v1alpha1.AnnotationRun], 10, 32)
+	if err != nil {
+		return w.Test.Spec.Run
+	}
+	return int32(run)
 }
 
 // serverFingerprint is what the node of a server is now; nil for the measured node itself, and for one that is not there.

@@ -57,6 +57,7 @@ func (w *World) job(on *candidate, name string, seconds int64, container corev1.
 			Namespace: w.Test.Namespace, Name: name, Labels: labels,
 			Annotations: map[string]string{
 				v1alpha1.AnnotationNode: on.node.Name, v1alpha1.AnnotationParameters: qualification.ParametersOf(&w.Test.Spec).Hash(),
+				v1alpha1.AnnotationRun: strconv.Itoa(int(w.Test.Spec.Run)),
 			},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: v1alpha1.GroupVersion.String(), Kind: "LatencyTest", Name: w.Test.Name, UID: w.Test.UID, Controller: new(true),

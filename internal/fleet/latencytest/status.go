@@ -6,7 +6,10 @@ package latencytest
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -166,8 +169,9 @@ func (d *decider) ready(counts v1alpha1.LatencyTestCounts) metav1.Condition {
 	if reason, message := d.stalled(); reason != "" {
 		return metav1.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 	}
+	missing := d.missing()
 	switch {
-	case counts.Selected == 0:
+	case counts.Selected == 0 && missing == "":
 		return metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonNoNodes, Message: "spec.nodes selects no node"}
 	case counts.Failed > 0:
 		return metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonTestsFailed, Message: d.first(counts.Failed, v1alpha1.LatencyFailed)}
@@ -177,11 +181,33 @@ func (d *decider) ready(counts v1alpha1.LatencyTestCounts) metav1.Condition {
 		}
 	case counts.Passed < counts.Selected:
 		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonTestsRunning, Message: under(counts)}
+	case missing != "" && counts.Selected == 0:
+		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodesMissing, Message: missing}
+	case missing != "":
+		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNodesMissing, Message: fmt.Sprintf("%d of %d nodes passed; %s", counts.Passed, counts.Selected, missing)}
 	}
 	return metav1.Condition{
 		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonTestsPassed, Message: fmt.Sprintf("%d of %d nodes passed", counts.Passed, counts.Selected),
 	}
 }
+
+// missing says which nodes the test names that are not there: a name that is mistyped is measured by nobody. It is "" when all are.
+func (d *decider) missing() string {
+	strangers := slices.DeleteFunc(slices.Clone(d.Test.Spec.Nodes.Names), func(name string) bool {
+		return slices.ContainsFunc(d.Nodes, func(n corev1.Node) bool { return n.Name == name })
+	})
+	if len(strangers) == 0 {
+		return ""
+	}
+	named := strings.Join(strangers[:min(mostNamed, len(strangers))], ", ")
+	if more := len(strangers) - mostNamed; more > 0 {
+		named = fmt.Sprintf("%s and %d more", named, more)
+	}
+	return "spec.nodes.names has names that no Node has: " + named
+}
+
+// mostNamed is how many nodes a sentence names.
+const mostNamed = 5
 
 // first is what the first node of an outcome says, and how many there are.
 func (d *decider) first(count int32, outcome v1alpha1.LatencyOutcome) string {

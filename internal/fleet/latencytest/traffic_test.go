@@ -301,7 +301,7 @@ func TestEndsShareNoNode(t *testing.T) {
 		}
 	}
 	other := &v1alpha1.LatencyTest{ObjectMeta: metav1.ObjectMeta{UID: "test-2"}}
-	if diff := cmp.Diff(InUse{Nodes: map[string]string{"node-1": "tests/quiet", "node-3": "tests/quiet"}, Groups: map[string]string{}}, RunningElsewhere([]v1alpha1.LatencyTest{*s.Test}, other)); diff != "" {
+	if diff := cmp.Diff(InUse{Nodes: map[string]string{"node-1": "tests/quiet", "node-3": "tests/quiet"}, Groups: map[string]string{}, Addresses: map[string]string{}}, RunningElsewhere([]v1alpha1.LatencyTest{*s.Test}, other)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	before := s.Test.DeepCopy()

@@ -26,6 +26,10 @@ const (
 	StartTime = 10 * time.Minute
 	// jobAppears is for how long a Job that was made may not be seen yet.
 	jobAppears = time.Minute
+	// jobEnds is for how long a Job that is past its deadline may not be seen to have ended.
+	jobEnds = 5 * time.Minute
+	// nodeGone is for how long a node that is measured may not be Ready: the kubelet of one that only lost its way to the API server goes on.
+	nodeGone = 10 * time.Minute
 	// podEnds is for how long the pod of a Job that has ended may not be seen to have ended yet.
 	podEnds = 30 * time.Second
 	// firstRetry is how long after a run without a result the next one begins; it doubles with each up to maximumRetry.
@@ -76,7 +80,7 @@ type candidate struct {
 
 // fingerprint is what the node is now.
 func (c *candidate) fingerprint() v1alpha1.LatencyFingerprint {
-	return qualification.FingerprintOf(c.node.Status.NodeInfo.KernelVersion, c.report)
+	return qualification.FingerprintOf(&c.node.Status.NodeInfo, c.report)
 }
 
 // unsettled says why the node cannot be measured now; "" when it can. A node on its way to another plan is measured when it

@@ -4,6 +4,7 @@
 package agent
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,7 +57,7 @@ func TestFingerprintOfQualification(t *testing.T) {
 
 	// What the operator makes of what this agent has reported.
 	node.Status.Inventory = look().Inventory
-	node.Spec.Qualification = &v1alpha1.NodeQualification{Fingerprint: qualification.FingerprintOf("", node)}
+	node.Spec.Qualification = &v1alpha1.NodeQualification{Fingerprint: qualification.FingerprintOf(&corev1.NodeSystemInfo{}, node)}
 	if node.Spec.Qualification.Fingerprint.MitigationsHash == "" {
 		t.Fatal("the inventory tells nothing of mitigations")
 	}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package latencytest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
+)
+
+// InUse is what tests use now, each with the test that uses it, as NAMESPACE/NAME.
+type InUse struct {
+	// Nodes by their names.
+	Nodes map[string]string
+	// Groups of multicast by their addresses.
+	Groups map[string]string
+	// Addresses of IPv4 that tests give to their ends.
+	Addresses map[string]string
+}
+
+// obstacle says why a test has to wait for another because of what goes over the network; "" where it has not.
+func (u *InUse) obstacle(p *qualification.Parameters) string {
+	if group := p.Group(); u.Groups[group] != "" {
+		return fmt.Sprintf("waits until LatencyTest %s leaves multicast group %s: members of a group receive what all others send to it", u.Groups[group], group)
+	}
+	for _, address := range p.Addresses() {
+		if other := u.Addresses[address]; other != "" {
+			return fmt.Sprintf("waits until LatencyTest %s leaves address %s: of two ends with one address, either may get the messages", other, address)
+		}
+	}
+	return ""
+}
+
+// RunningElsewhere are the nodes that other tests measure, or on which their servers run, the groups of multicast on which their messages go, and the addresses
+// of their ends, with these tests as their statuses say it. Jobs do not tell: whoever may make one could keep a node from being measured.
+func RunningElsewhere(tests []v1alpha1.LatencyTest, except *v1alpha1.LatencyTest) InUse {
+	running := InUse{Nodes: map[string]string{}, Groups: map[string]string{}, Addresses: map[string]string{}}
+	for i := range tests {
+		if test := &tests[i]; test.UID != except.UID {
+			running.add(test)
+		}
+	}
+	return running
+}
+
+// add takes what a test uses.
+func (u *InUse) add(test *v1alpha1.LatencyTest) {
+	name, parameters := test.Namespace+"/"+test.Name, qualification.ParametersOf(&test.Spec)
+	for i := range test.Status.Results {
+		result := &test.Status.Results[i]
+		if result.Activity != v1alpha1.LatencyRunning {
+			continue
+		}
+		u.Nodes[result.Node] = name
+		if result.Server != nil {
+			u.Nodes[result.Server.Node] = name
+		}
+		if group := parameters.Group(); group != "" {
+			u.Groups[group] = name
+		}
+		for _, address := range parameters.Addresses() {
+			u.Addresses[address] = name
+		}
+	}
+}
+
+// Freed reports whether a test uses a node, a group or an address no more that it used: others may wait for it.
+func Freed(before, after *v1alpha1.LatencyTest) bool {
+	was, is := RunningElsewhere([]v1alpha1.LatencyTest{*before}, &v1alpha1.LatencyTest{}), RunningElsewhere([]v1alpha1.LatencyTest{*after}, &v1alpha1.LatencyTest{})
+	return len(missing(was.Nodes, is.Nodes)) > 0 || len(missing(was.Groups, is.Groups)) > 0 || len(missing(was.Addresses, is.Addresses)) > 0
+}
+
+// missing are the keys that only the first has.
+func missing(first, second map[string]string) []string {
+	return slices.DeleteFunc(slices.Collect(maps.Keys(first)), func(key string) bool { return second[key] != "" })
+}
