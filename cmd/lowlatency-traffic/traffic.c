@@ -45,6 +45,7 @@ enum {
 	LINE = 4096,              /* bytes of a line */
 	EMPTY_LOOKS = 256,        /* looks at a socket between two at the clock */
 	LOST_IN_A_ROW = 50,       /* pings that end a measurement */
+	MOST_DRAINED = 1024,      /* answers of no bytes that are forgotten at once */
 	SENDS_AT_ONCE = 16,       /* messages behind schedule between two looks for answers */
 	TOO_LATE = -2,            /* nothing came in time */
 };
@@ -403,13 +404,13 @@ static bool start_tally(struct tally *t, uint64_t stream, uint64_t count)
 	return t->seen != NULL;
 }
 
-/* add counts a message: twice is a duplicate, after a later one it is reordered. */
-static void add(struct tally *t, uint64_t sequence)
+/* add counts a message: twice is a duplicate, after a later one it is reordered. It tells whether the message is no duplicate. */
+static bool add(struct tally *t, uint64_t sequence)
 {
 	unsigned char bit = (unsigned char)(1u << sequence % 8);
 	if (t->seen[sequence / 8] & bit) {
 		t->duplicates++;
-		return;
+		return false;
 	}
 	t->seen[sequence / 8] |= bit;
 	t->received++;
@@ -417,6 +418,7 @@ static void add(struct tally *t, uint64_t sequence)
 		t->reordered++;
 	else
 		t->next = sequence + 1;
+	return true;
 }
 
 /* count_gaps counts runs of messages that never came. */
@@ -731,10 +733,21 @@ static bool is_stray(const struct end *e, size_t bytes, int64_t got, uint64_t se
 	return mask != 0 && memcmp(e->in + room, e->out + room, bytes - room) == 0 && is_before(seen, sequence, mask);
 }
 
+/* drain forgets what has come since the last answer. A message of no bytes has no number, so that an answer that comes late or twice would be that to the next. */
+static void drain(struct end *e, struct counts *c)
+{
+	struct sockaddr_in from = {0};
+	for (int looks = 0; looks < MOST_DRAINED && e->take_datagram(e, e->data, false, &from) >= 0; looks++)
+		if (from.sin_addr.s_addr == e->peer.sin_addr.s_addr && from.sin_port == e->target.sin_port)
+			e->messages++, c->stray++;
+}
+
 /* ping sends one message and waits for it to come back. The result is the time that took, or TOO_LATE. */
 static int64_t ping(struct end *e, size_t bytes, uint64_t sequence, struct counts *c)
 {
 	number(e->out, bytes, sequence);
+	if (bytes == 0 && !e->stream)
+		drain(e, c);
 	int64_t start = now();
 	bool given = give(e, e->out, bytes);
 	for (;;) {
@@ -867,6 +880,7 @@ struct streams {
 	int64_t begin, last, latest;                   /* when it began, and after which time the last message left; the most that one was late */
 	uint64_t late, blocked, wanted, answers, room;
 	int64_t (*times)[3];                           /* of each answer: intended, actual, back */
+	struct tally answered;                         /* of the messages that want an answer */
 };
 
 static int64_t due(const struct streams *s, int which, uint64_t sequence) { return (int64_t)(sequence * (uint64_t)SECOND / s->rate[which]); }
@@ -888,7 +902,10 @@ static bool collect(struct end *e, struct streams *s, int which)
 	which = (h.sequence & IS_PROBE) != 0; /* frames of both come through one socket */
 	if ((size_t)n == s->bytes && stream_of(h.sequence) != s->stream)
 		return true; /* of an earlier one */
-	if ((size_t)n == s->bytes && h.sequence & WANTS_ANSWER && sequence < s->sent[which] && h.intended == due(s, which, sequence) && s->answers < s->room) {
+	bool is_answer = (size_t)n == s->bytes && h.sequence & WANTS_ANSWER && sequence < s->sent[which] && s->every[which] && sequence % s->every[which] == 0;
+	if (is_answer && h.intended == due(s, which, sequence) && s->answers < s->room) {
+		if (!add(&s->answered, sequence / s->every[which]))
+			return true; /* the way has made two of it, which would stand for one that is lost */
 		int64_t record[3] = {h.intended, h.actual, back};
 		memcpy(s->times[s->answers++], record, sizeof record);
 		show_time(back - h.intended);
@@ -959,9 +976,9 @@ static bool measure_stream(struct end *e, int probe, uint64_t rate, size_t bytes
 	s.every[1] = opt_probes > 0;
 	if (opt_probes == 0 && opt_answers > 0)
 		s.every[0] = s.count[0] > (uint64_t)opt_answers ? s.count[0] / (uint64_t)opt_answers : 1;
-	s.room = 2 * (s.count[1] + (s.every[0] ? s.count[0] / s.every[0] : 0)) + 2;
+	s.room = s.count[1] + (s.every[0] ? s.count[0] / s.every[0] + 1 : 0) + 1;
 	s.times = mmap(NULL, s.room * sizeof *s.times, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (s.times == MAP_FAILED)
+	if (s.times == MAP_FAILED || !start_tally(&s.answered, s.stream, s.room))
 		finish("Usage", "no memory for %" PRIu64 " answers", s.room);
 	show_begin(ON_A_SCHEDULE, bytes, rate);
 	ask(e, line, "stream %" PRIu64 " %" PRIu64 " %" PRIu64, s.stream, s.count[0], s.count[1]);
@@ -978,6 +995,7 @@ static bool measure_stream(struct end *e, int probe, uint64_t rate, size_t bytes
 	if (fflush(stdout) != 0)
 		finish("Output", "%s", strerror(errno));
 	munmap(s.times, s.room * sizeof *s.times);
+	free(s.answered.seen);
 	return s.last * 9 / 10 <= opt_stream_ms * MILLISECOND;
 }
 
