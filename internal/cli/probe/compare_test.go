@@ -199,6 +199,20 @@ func TestComparedTextIsHarmless(t *testing.T) {
 	}
 }
 
+// TestTextIsHarmless: the server says how it and its environment are called.
+func TestTextIsHarmless(t *testing.T) {
+	saved, err := parseSaved("after.json", []byte(changed(t, results(t)["pingpong"], func(r *latency.Result) {
+		r.Setup.Server.Name, r.Setup.Server.Environment = "far\x1b[2J", []string{"EF_LOG=\x1b]0;owned\a"}
+	})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := writeLatencyText(&out, saved.latency); err != nil || strings.ContainsAny(out.String(), "\x1b\a") || !strings.Contains(out.String(), "EF_LOG=") {
+		t.Errorf("%v: %q", err, out.String())
+	}
+}
+
 // FuzzSaved: whatever a file holds, it is refused, or compared with itself without a difference.
 func FuzzSaved(f *testing.F) {
 	f.Add([]byte(`{"cpus": [{"cpu": 3, "durationNanoseconds": 1000000000}]}`))

@@ -17,7 +17,7 @@ import (
 )
 
 func writeLatencyText(w io.Writer, result *latency.Result) error {
-	_, err := io.WriteString(w, text.Latency(result))
+	_, err := io.WriteString(w, text.Harmless(text.Latency(result)))
 	return err
 }
 

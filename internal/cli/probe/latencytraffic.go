@@ -122,7 +122,7 @@ func (f *testFlags) measureTraffic(ctx context.Context, s *site, out, complaints
 		if err != nil {
 			return nil, err
 		}
-		say(out, "repetition %d of %d\n%s", repetition+1, f.repetitions, text.Latency(result))
+		say(out, "repetition %d of %d\n%s", repetition+1, f.repetitions, text.Harmless(text.Latency(result)))
 		if err := f.end.check(result); err != nil {
 			return nil, err
 		}
