@@ -85,42 +85,94 @@ func (w *world) samples(t *testing.T) map[string][]sample {
 	return all
 }
 
-// fires evaluates the few forms of expressions that the alerts use: a selector, or the change of one within an hour,
-// compared with a number or with another selector that differs in the label state.
-func fires(t *testing.T, expression string, hourAgo, now map[string][]sample) bool {
+// moment is what Prometheus knows when it evaluates a rule.
+type moment struct{ hourAgo, now map[string][]sample }
+
+// vector evaluates the few forms of expressions that the alerts use: a selector; what changed of one within an hour; the sum or the greatest
+// over a label; a comparison with a number, or with another selector that differs in the label state; and what is left of one without the
+// nodes of another, or when there is nothing.
+func (m moment) vector(t *testing.T, expression string) []sample {
 	t.Helper()
-	const selector = `(\w+)\{([^}]*)\}`
-	changed := regexp.MustCompile(`^delta\(` + selector + `\[1h\]\) > (\d+)$`)
-	number := regexp.MustCompile(`^` + selector + ` (>|==) (\d+)$`)
-	pair := regexp.MustCompile(`^` + selector + ` < ignoring\(state\) ` + selector + `$`)
-	switch {
-	case changed.MatchString(expression):
-		m := changed.FindStringSubmatch(expression)
-		return exceeds(selected(t, now, m[1], m[2]), selected(t, hourAgo, m[1], m[2]), parse(t, m[3]))
-	case number.MatchString(expression):
-		m := number.FindStringSubmatch(expression)
-		limit := parse(t, m[4])
-		return slices.ContainsFunc(selected(t, now, m[1], m[2]), func(s sample) bool {
-			return m[3] == ">" && s.value > limit || m[3] == "==" && s.value == limit
-		})
-	case pair.MatchString(expression):
-		m := pair.FindStringSubmatch(expression)
-		return exceeds(selected(t, now, m[3], m[4]), selected(t, now, m[1], m[2]), 0)
+	const selector = `(\w+)(?:\{([^}]*)\})?`
+	for _, form := range []struct {
+		pattern string
+		value   func(m []string) []sample
+	}{
+		{`^(.*) unless on\((\w+)\) (.*)$`, func(p []string) []sample { return without(m.vector(t, p[1]), m.vector(t, p[3]), p[2]) }},
+		{`^` + selector + ` < ignoring\((\w+)\) ` + selector + `$`, func(p []string) []sample {
+			return changes(selected(t, m.now, p[1], p[2]), selected(t, m.now, p[4], p[5]), p[3], func(a, b float64) (float64, bool) { return a, a < b })
+		}},
+		{`^(.*) (>|==) (\d+)$`, func(p []string) []sample { return compared(m.vector(t, p[1]), p[2], parse(t, p[3])) }},
+		{`^delta\(` + selector + `\[1h\]\)$`, func(p []string) []sample {
+			return changes(selected(t, m.now, p[1], p[2]), selected(t, m.hourAgo, p[1], p[2]), "", func(a, b float64) (float64, bool) { return a - b, true })
+		}},
+		{`^(sum|max) without\((\w+)\) \(` + selector + `\)$`, func(p []string) []sample { return aggregated(selected(t, m.now, p[3], p[4]), p[1], p[2]) }},
+		{`^absent\(` + selector + `\)$`, func(p []string) []sample {
+			if len(selected(t, m.now, p[1], p[2])) > 0 {
+				return nil
+			}
+			return []sample{{value: 1}}
+		}},
+		{`^` + selector + `$`, func(p []string) []sample { return selected(t, m.now, p[1], p[2]) }},
+	} {
+		if parts := regexp.MustCompile(form.pattern).FindStringSubmatch(expression); parts != nil {
+			return form.value(parts)
+		}
 	}
 	t.Fatalf("%q is of a form that this test does not know", expression)
-	return false
+	return nil
 }
 
-// exceeds reports whether a sample is greater than the one of the same labels but the state by more than a limit.
-func exceeds(more, less []sample, limit float64) bool {
-	return slices.ContainsFunc(more, func(a sample) bool {
-		return slices.ContainsFunc(less, func(b sample) bool {
-			one, other := maps.Clone(a.labels), maps.Clone(b.labels)
-			delete(one, "state")
-			delete(other, "state")
-			return maps.Equal(one, other) && a.value-b.value > limit
-		})
+// without are the samples whose label has a value that none of the others has.
+func without(samples, others []sample, label string) []sample {
+	return slices.DeleteFunc(slices.Clone(samples), func(s sample) bool {
+		return slices.ContainsFunc(others, func(o sample) bool { return o.labels[label] == s.labels[label] })
 	})
+}
+
+func compared(samples []sample, operator string, limit float64) []sample {
+	return slices.DeleteFunc(slices.Clone(samples), func(s sample) bool {
+		return operator == ">" && s.value <= limit || operator == "==" && s.value != limit
+	})
+}
+
+// changes pairs samples of the same labels but one, and gives what is made of each pair.
+func changes(samples, others []sample, but string, difference func(a, b float64) (float64, bool)) []sample {
+	var all []sample
+	for _, a := range samples {
+		for _, b := range others {
+			if one := lessLabel(a, but); maps.Equal(one, lessLabel(b, but)) {
+				if value, there := difference(a.value, b.value); there {
+					all = append(all, sample{one, value})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// aggregated are the sums, or the greatest, of samples of the same labels but one.
+func aggregated(samples []sample, operation, but string) []sample {
+	var all []sample
+	for _, s := range samples {
+		labels := lessLabel(s, but)
+		at := slices.IndexFunc(all, func(other sample) bool { return maps.Equal(other.labels, labels) })
+		switch {
+		case at < 0:
+			all = append(all, sample{labels, s.value})
+		case operation == "sum":
+			all[at].value += s.value
+		default:
+			all[at].value = max(all[at].value, s.value)
+		}
+	}
+	return all
+}
+
+func lessLabel(s sample, label string) map[string]string {
+	labels := maps.Clone(s.labels)
+	delete(labels, label)
+	return labels
 }
 
 func selected(t *testing.T, all map[string][]sample, metric, matchers string) []sample {
@@ -151,6 +203,15 @@ func parse(t *testing.T, text string) float64 {
 func failed(check v1alpha1.CheckID) func(*world) {
 	return func(w *world) {
 		w.report.Status.Findings = []v1alpha1.Finding{{Check: check, Severity: v1alpha1.SeverityCritical, Outcome: v1alpha1.OutcomeFailed}}
+	}
+}
+
+// awaitReboot has the kernel of the node run without its plan, for a reason, as before the first reboot.
+func (w *world) awaitReboot(reason string) {
+	w.report.Status.Conditions = []metav1.Condition{
+		{Type: v1alpha1.ConditionApplied, Status: metav1.ConditionFalse, Reason: reason},
+		{Type: v1alpha1.ConditionDeJittered, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonChecksFailed},
+		{Type: v1alpha1.ConditionNUMAAligned, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonChecksFailed},
 	}
 }
 
@@ -192,6 +253,22 @@ func TestAlertsFire(t *testing.T) {
 		"the gate does not know":          {func(w *world) { w.gate = corev1.ConditionUnknown }, []string{"LowLatencyNodeClosed"}},
 		"drift":                           {func(w *world) { w.report.Status.Drift[0].Drifted++ }, []string{"LowLatencyDrift"}},
 		"a repair":                        {func(w *world) { w.report.Status.Drift[0].Repaired++ }, nil},
+		"interrupts before the reboot into the plan": {func(w *world) {
+			failed("irq.effective-affinity")(w)
+			w.awaitReboot(v1alpha1.ReasonRebootPending)
+		}, nil},
+		"a PCIe link before the reboot into the plan": {func(w *world) {
+			failed("nic.pcie-link")(w)
+			w.awaitReboot(v1alpha1.ReasonRebootPending)
+		}, []string{"LowLatencyPCIeLinkTrainedDown"}},
+		"a reboot that never comes": {func(w *world) {
+			w.awaitReboot(v1alpha1.ReasonRebootPending)
+			w.gate = corev1.ConditionFalse
+		}, []string{"LowLatencyNodeClosed"}},
+		"interrupts after the host has taken the plan back": {func(w *world) {
+			failed("irq.delivered")(w)
+			w.awaitReboot(v1alpha1.ReasonTakenBack)
+		}, []string{"LowLatencyVectorsOnIsolatedCPUs", "LowLatencyNodeNotProven"}},
 		"a node fails a test":             {func(w *world) { w.test.Status.Nodes.Failed = 1 }, []string{"LowLatencyTestFailed"}},
 		"a node becomes worse":            {func(w *world) { w.test.Status.Results[0].Previous.RepetitionMaximumsNanoseconds = []int64{1, 2, 3} }, []string{"LowLatencyTestWorse"}},
 		"a node becomes better": {func(w *world) {
@@ -208,7 +285,7 @@ func TestAlertsFire(t *testing.T) {
 		now := w.samples(t)
 		var firing []string
 		for _, rule := range readAlerts(t) {
-			if fires(t, rule.Expr, before, now) {
+			if len((moment{before, now}).vector(t, rule.Expr)) > 0 {
 				firing = append(firing, rule.Alert)
 				covered[rule.Alert] = true
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -91,8 +92,8 @@ func Descriptions() []Description {
 			"When Applied, DeJittered or NUMAAligned last changed on each node, in seconds since 1970."},
 		{drift, []string{"profile", "check", "state"},
 			"How often a check failed on nodes of each LowLatencyNodeProfile after it had passed for the same plan (drifted), how many files were put back (repaired), and how many are not put back now (unrepaired). Nodes that are removed no longer count."},
-		{findings, []string{"profile", "check", "severity", "outcome"},
-			"Number of nodes of each LowLatencyNodeProfile on which a check has this outcome, other than passed."},
+		{findings, []string{"profile", "check", "severity", "outcome", "reboot"},
+			"Number of nodes of each LowLatencyNodeProfile on which a check has this outcome, other than passed. The reboot is Pending on nodes that have yet to boot as planned (condition Applied False for the reason RebootPending), and None on others: before its reboot, no node is as its plan wants it."},
 		{planAge, []string{"profile", "plan"},
 			"Seconds since each plan in use was made."},
 		{poolCondition, []string{"pool", "type", "status", "reason"},
@@ -218,7 +219,17 @@ func (c *Collector) collectProfiles(ctx context.Context, out chan<- prometheus.M
 }
 
 // findingKey is what findings are counted by.
-type findingKey struct{ profile, check, severity, outcome string }
+type findingKey struct{ profile, check, severity, outcome, reboot string }
+
+// rebootOf tells nodes that have yet to boot as planned from the others. A plan that a host has refused or taken back is pending no more: the
+// condition Applied gives that as its reason.
+func rebootOf(node *v1alpha1.LowLatencyNode) string {
+	applied := meta.FindStatusCondition(node.Status.Conditions, v1alpha1.ConditionApplied)
+	if applied != nil && applied.Status == metav1.ConditionFalse && applied.Reason == v1alpha1.ReasonRebootPending {
+		return "Pending"
+	}
+	return "None"
+}
 
 func (c *Collector) collectNodes(ctx context.Context, out chan<- prometheus.Metric) error {
 	var nodes v1alpha1.LowLatencyNodeList
@@ -246,11 +257,11 @@ func (c *Collector) collectNodes(ctx context.Context, out chan<- prometheus.Metr
 		nics.add(node)
 		drifts.add(node)
 		for _, f := range node.Status.Findings {
-			counts[findingKey{profile, string(f.Check), string(f.Severity), string(f.Outcome)}]++
+			counts[findingKey{profile, string(f.Check), string(f.Severity), string(f.Outcome), rebootOf(node)}]++
 		}
 	}
 	for key, count := range counts {
-		c.gauge(out, findings, float64(count), key.profile, key.check, key.severity, key.outcome)
+		c.gauge(out, findings, float64(count), key.profile, key.check, key.severity, key.outcome, key.reboot)
 	}
 	for key, count := range drifts {
 		c.gauge(out, drift, float64(count), key.profile, key.check, key.state)

@@ -90,6 +90,8 @@ func exampleObjects() []client.Object {
 	second.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDeJittered, Status: metav1.ConditionTrue}}
 	second.Status.BypassNICs = []v1alpha1.NodeBypassNIC{{Pool: "x2", Health: v1alpha1.NICHealthy}}
 	second.Status.Drift = []v1alpha1.CheckDrift{{Check: "irq.affinity", Drifted: 1, Repaired: 1}}
+	third := node("n3")
+	third.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionApplied, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRebootPending}}
 	test := &v1alpha1.LatencyTest{ObjectMeta: metav1.ObjectMeta{Namespace: "tests", Name: "quiet"}}
 	test.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonTestsFailed}}
 	test.Status.Nodes = &v1alpha1.LatencyTestCounts{Selected: 3, Passed: 1, Failed: 1, Waiting: 1}
@@ -118,8 +120,8 @@ func exampleObjects() []client.Object {
 		Network: &v1alpha1.NetworkMeasurement{Server: "n2", ServerFingerprint: &v1alpha1.LatencyFingerprint{Kernel: "6.12"}},
 	}}}
 	return []client.Object{
-		test, way, exampleRates(), leaseOf("n1", 20*time.Second), leaseOf("n2", 3*time.Minute),
-		profile, first, second, plan, other, pool, gateNode("n1", corev1.ConditionTrue, "Verified"),
+		test, way, exampleRates(), leaseOf("n1", 20*time.Second), leaseOf("n2", 3*time.Minute), leaseOf("n3", 20*time.Second),
+		profile, first, second, third, plan, other, pool, gateNode("n1", corev1.ConditionTrue, "Verified"),
 		gateNode("n2", corev1.ConditionUnknown, "ChecksUnknown"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n3"}},
 	}
 }
@@ -161,18 +163,22 @@ func TestCollector(t *testing.T) {
 	want := `
 lowlatency_agent_heartbeat{node="n1",profile="trading",state="Fresh"} 1
 lowlatency_agent_heartbeat{node="n2",profile="trading",state="Stale"} 1
+lowlatency_agent_heartbeat{node="n3",profile="trading",state="Fresh"} 1
 lowlatency_agent_heartbeat_timestamp_seconds{node="n1",profile="trading"} 1.79526238e+09
 lowlatency_agent_heartbeat_timestamp_seconds{node="n2",profile="trading"} 1.79526222e+09
+lowlatency_agent_heartbeat_timestamp_seconds{node="n3",profile="trading"} 1.79526238e+09
 lowlatency_drift{check="irq.affinity",profile="trading",state="drifted"} 4
 lowlatency_drift{check="irq.affinity",profile="trading",state="repaired"} 3
 lowlatency_drift{check="irq.affinity",profile="trading",state="unrepaired"} 1
-lowlatency_findings_nodes{check="irq.affinity",outcome="Failed",profile="trading",severity="Critical"} 2
+lowlatency_findings_nodes{check="irq.affinity",outcome="Failed",profile="trading",reboot="None",severity="Critical"} 2
+lowlatency_findings_nodes{check="irq.affinity",outcome="Failed",profile="trading",reboot="Pending",severity="Critical"} 1
 lowlatency_node_checks{node="n1",outcome="failed",profile="trading"} 1
 lowlatency_node_checks{node="n1",outcome="passed",profile="trading"} 30
 lowlatency_node_checks{node="n1",outcome="unknown",profile="trading"} 2
 lowlatency_node_checks{node="n1",outcome="waived",profile="trading"} 3
 lowlatency_node_condition{node="n1",profile="trading",reason="ChecksUnknown",status="Unknown",type="DeJittered"} 1
 lowlatency_node_condition{node="n2",profile="trading",reason="HeartbeatStale",status="Unknown",type="DeJittered"} 1
+lowlatency_node_condition{node="n3",profile="trading",reason="RebootPending",status="False",type="Applied"} 1
 lowlatency_node_gate{node="n1",reason="Verified",state="Open"} 1
 lowlatency_node_gate{node="n2",reason="ChecksUnknown",state="Closed"} 1
 lowlatency_node_last_transition_timestamp_seconds{node="n1",profile="trading"} 1.7952588e+09

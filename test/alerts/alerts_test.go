@@ -97,31 +97,43 @@ func poolScenarios() []scenario {
 
 func nodeScenarios() []scenario {
 	profile := func(more ...string) map[string]string { return labels(append(more, "profile", "trading")...) }
-	failing := func(check, outcome, count string) series {
-		return always(`lowlatency_findings_nodes{profile="trading",check="`+check+`",severity="High",outcome="`+outcome+`"}`, count)
+	failing := func(check, outcome, reboot, count string) series {
+		return always(`lowlatency_findings_nodes{profile="trading",check="`+check+`",severity="High",outcome="`+outcome+`",reboot="`+reboot+`"}`, count)
 	}
-	failed := func(check string) map[string]string {
-		return profile("check", check, "severity", "High", "outcome", "Failed")
+	failed := func(check string, more ...string) map[string]string {
+		return profile(append(more, "check", check, "severity", "High", "outcome", "Failed")...)
 	}
 	return []scenario{
 		{alert: "LowLatencyPCIeLinkTrainedDown", quiet: "4m", at: "6m",
-			series: []series{failing("nic.pcie-link", "Failed", "1"), failing("nic.pcie-link", "Unknown", "4")},
-			want:   []fires{{failed("nic.pcie-link"), "1", "On 1 nodes of profile trading the PCIe link of a bypass NIC is slower than it could be."}}},
+			series: []series{failing("nic.pcie-link", "Failed", "None", "1"), failing("nic.pcie-link", "Failed", "Pending", "2"), failing("nic.pcie-link", "Unknown", "None", "4")},
+			want:   []fires{{failed("nic.pcie-link"), "3", "On 3 nodes of profile trading the PCIe link of a bypass NIC is slower than it could be."}}},
 		{alert: "LowLatencyHugepagesMissing", quiet: "4m", at: "6m",
-			series: []series{failing("memory.hugepages-numa", "Failed", "2"), failing("memory.transparent-hugepages", "Failed", "2")},
-			want:   []fires{{failed("memory.hugepages-numa"), "2", "On 2 nodes of profile trading a NUMA node lacks hugepages of the plan."}}},
+			series: []series{
+				failing("memory.hugepages-numa", "Failed", "None", "2"), failing("memory.transparent-hugepages", "Failed", "None", "2"),
+				// Before their reboot into the plan, nodes have no hugepages of it.
+				failing("memory.hugepages-numa", "Failed", "Pending", "20"),
+			},
+			want: []fires{{failed("memory.hugepages-numa", "reboot", "None"), "2", "On 2 nodes of profile trading a NUMA node lacks hugepages of the plan."}}},
 		{alert: "LowLatencyVectorsOnIsolatedCPUs", quiet: "4m", at: "6m",
-			series: []series{failing("irq.effective-affinity", "Failed", "1"), failing("nic.interrupts", "Waived", "1")},
-			want: []fires{{failed("irq.effective-affinity"), "1",
+			series: []series{
+				failing("irq.effective-affinity", "Failed", "None", "1"), failing("nic.interrupts", "Waived", "None", "1"), failing("irq.delivered", "Failed", "Pending", "20"),
+			},
+			want: []fires{{failed("irq.effective-affinity", "reboot", "None"), "1",
 				"On 1 nodes of profile trading interrupts reach isolated CPUs (irq.effective-affinity)."}}},
 		{alert: "LowLatencyNodeNotProven", quiet: "14m", at: "16m", series: []series{
 			always(`lowlatency_node_condition{node="a",profile="trading",type="DeJittered",status="False",reason="ChecksFailed"}`, "1"),
 			always(`lowlatency_node_condition{node="b",profile="trading",type="DeJittered",status="Unknown",reason="HeartbeatStale"}`, "1"),
-			always(`lowlatency_node_condition{node="c",profile="trading",type="Applied",status="False",reason="Rebooting"}`, "1"),
+			// A node that waits for its reboot into the plan raises nothing; one on which the guard has taken the plan back does.
+			always(`lowlatency_node_condition{node="c",profile="trading",type="DeJittered",status="False",reason="ChecksFailed"}`, "1"),
+			always(`lowlatency_node_condition{node="c",profile="trading",type="Applied",status="False",reason="RebootPending"}`, "1"),
+			always(`lowlatency_node_condition{node="e",profile="trading",type="NUMAAligned",status="False",reason="ChecksFailed"}`, "1"),
+			always(`lowlatency_node_condition{node="e",profile="trading",type="Applied",status="False",reason="TakenBack"}`, "1"),
 			// A node that is proven again within the fifteen minutes raises nothing.
 			{`lowlatency_node_condition{node="d",profile="trading",type="NUMAAligned",status="False",reason="ChecksFailed"}`, "1x10 _x170"},
 		}, want: []fires{{labels("node", "a", "profile", "trading", "type", "DeJittered", "status", "False", "reason", "ChecksFailed"), "1",
-			"DeJittered of node a is False."}}},
+			"DeJittered of node a is False."},
+			{labels("node", "e", "profile", "trading", "type", "NUMAAligned", "status", "False", "reason", "ChecksFailed"), "1",
+				"NUMAAligned of node e is False."}}},
 		{alert: "LowLatencyHeartbeatStale", quiet: "9m", at: "11m", series: []series{
 			always(`lowlatency_agent_heartbeat{node="a",profile="trading",state="Stale"}`, "1"),
 			always(`lowlatency_agent_heartbeat{node="b",profile="trading",state="Fresh"}`, "1"),
