@@ -43,6 +43,8 @@ type Options struct {
 	// AgentNamespace is where pods may use the host: agents and device plugins run there. Empty means
 	// DefaultAgentNamespace.
 	AgentNamespace string
+	// Version of the operator, which its metrics tell.
+	Version string
 	// Image of the operator, which the device plugins run, too. Without it pools are reported as impossible.
 	Image string
 	// TrafficImage measures over the network; "" for that of the PodTemplate in Namespace whose component is v1alpha1.ComponentTrafficImage.
@@ -110,7 +112,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err := tests.setup(mgr); err != nil {
 		return fmt.Errorf("setting up the reconciler of LatencyTests: %w", err)
 	}
-	collector := metrics.New(mgr.GetClient(), options.Namespace, options.AgentNamespace, options.Clock, mgr.Elected())
+	collector := metrics.New(mgr.GetClient(), options.Version, options.Namespace, options.AgentNamespace, options.Clock, mgr.Elected())
 	if err := options.Registerer.Register(collector); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}

@@ -98,6 +98,9 @@ func TestVersion(t *testing.T) {
 	if err := command.Execute(); err != nil || !strings.HasPrefix(out.String(), "lowlatency-operator version ") {
 		t.Errorf("--version prints %q, %v", out.String(), err)
 	}
+	if told := (&managerFlags{}).options().Version; told == "" || !strings.Contains(out.String(), " "+told+" ") {
+		t.Errorf("the metrics tell version %q, --version prints %q", told, out.String())
+	}
 }
 
 func TestMetricsOptions(t *testing.T) {

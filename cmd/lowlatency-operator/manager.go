@@ -25,6 +25,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/controllers"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/process"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/version"
 )
 
 // Leader election as OpenShift recommends it: an API server that is away for a minute, as during an upgrade,
@@ -179,7 +180,10 @@ func managerOptions(flags *managerFlags) (ctrl.Options, error) {
 }
 
 func (f *managerFlags) options() controllers.Options {
-	return controllers.Options{Namespace: f.namespace, AgentNamespace: f.agentNamespace, Image: f.image, TrafficImage: f.trafficImage, Kind: platform.Kind(f.platform)}
+	return controllers.Options{
+		Namespace: f.namespace, AgentNamespace: f.agentNamespace, Version: version.Of(release).Version,
+		Image: f.image, TrafficImage: f.trafficImage, Kind: platform.Kind(f.platform),
+	}
 }
 
 func (f *managerFlags) metricsOptions() metricsserver.Options {

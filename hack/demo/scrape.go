@@ -18,6 +18,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/controllers"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/metrics"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/cluster"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/version"
 )
 
 // scrape writes the operator's metrics at the end of an act, as Prometheus would read them, into a folder; none when that is empty.
@@ -40,7 +41,7 @@ func (s *stage) registry() (*prometheus.Registry, error) {
 	elected := make(chan struct{})
 	close(elected)
 	registry := prometheus.NewRegistry()
-	if err := registry.Register(metrics.New(s.client, cluster.Namespace, controllers.DefaultAgentNamespace, clock.RealClock{}, elected)); err != nil {
+	if err := registry.Register(metrics.New(s.client, version.Of("").Version, cluster.Namespace, controllers.DefaultAgentNamespace, clock.RealClock{}, elected)); err != nil {
 		return nil, fmt.Errorf("collecting the metrics: %w", err)
 	}
 	return registry, nil

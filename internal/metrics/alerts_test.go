@@ -92,9 +92,9 @@ func checkRunbook(t *testing.T, rule alertRule) {
 // that all of its metrics have.
 func checkSelectors(t *testing.T, rule alertRule) {
 	t.Helper()
-	selectors := regexp.MustCompile(`(lowlatency_\w+)\{([^}]*)\}`).FindAllStringSubmatch(rule.Expr, -1)
-	if len(selectors) == 0 || len(selectors) != strings.Count(rule.Expr, "lowlatency_") {
-		t.Fatalf("%q has a selector that cannot be read", rule.Expr)
+	selectors := regexp.MustCompile(`(lowlatency_\w+)(?:\{([^}]*)\})?`).FindAllStringSubmatch(rule.Expr, -1)
+	if len(selectors) == 0 {
+		t.Fatalf("%q asks for none of our metrics", rule.Expr)
 	}
 	summedUp := regexp.MustCompile(`without\((\w+)\)`).FindStringSubmatch(rule.Expr)
 	for _, selector := range selectors {

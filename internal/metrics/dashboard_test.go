@@ -94,10 +94,10 @@ func TestEveryMetricIsUsedOrKnownNotToBe(t *testing.T) {
 			queries.WriteString(target.Expr + "\n")
 		}
 	}
-	// For questions of people: how old plans are, when something changed last, what a scrape says of one profile, node or test, and the
+	// For questions of people: how old plans are, when something changed last, what a scrape says of one node or test, and the
 	// longest of messages and the ratio of two sides.
 	unused := []string{
-		profileCondition, profileShapes, nodeChecks, planAge, nodeChange, agentBeat, testCondition, testCompleted, testLongest, testRatio,
+		profileShapes, nodeChecks, planAge, nodeChange, agentBeat, testCondition, testCompleted, testLongest, testRatio,
 	}
 	for _, d := range Descriptions() {
 		if got, want := regexp.MustCompile(d.Name+`\b`).MatchString(queries.String()), !slices.Contains(unused, d.Name); got != want {

@@ -29,17 +29,22 @@ type sample struct {
 
 // world is a cluster that the alerts are asked about.
 type world struct {
-	pool   v1alpha1.BypassNICPool
-	report v1alpha1.LowLatencyNode
-	gate   corev1.ConditionStatus
-	test   v1alpha1.LatencyTest
+	profile v1alpha1.LowLatencyNodeProfile
+	pool    v1alpha1.BypassNICPool
+	report  v1alpha1.LowLatencyNode
+	gate    corev1.ConditionStatus
+	test    v1alpha1.LatencyTest
+	// led tells that an operator leads.
+	led bool
 	// renewed is how long ago the agent renewed its Lease.
 	renewed time.Duration
 }
 
 // healthyWorld has a pool with a NIC on a verified node.
 func healthyWorld() *world {
-	w := &world{gate: corev1.ConditionTrue}
+	w := &world{gate: corev1.ConditionTrue, led: true}
+	w.profile.Name = "trading"
+	w.profile.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonAsExpected}}
 	w.pool.Name, w.report.Name, w.report.Spec.Profile = "x2", "n1", "trading"
 	w.pool.Status.Nodes = &v1alpha1.PoolNodeCounts{Matched: 1, Reporting: 1}
 	w.pool.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonAsExpected}}
@@ -63,9 +68,9 @@ func healthyWorld() *world {
 // samples are what a scrape of the world gives, by metric.
 func (w *world) samples(t *testing.T) map[string][]sample {
 	t.Helper()
-	objects := []client.Object{&w.pool, &w.report, &w.test, leaseOf("n1", w.renewed), gateNode("n1", w.gate, "Reason")}
+	objects := []client.Object{&w.profile, &w.pool, &w.report, &w.test, leaseOf("n1", w.renewed), gateNode("n1", w.gate, "Reason")}
 	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(newCollector(t, true, interceptor.Funcs{}, objects...)); err != nil {
+	if err := registry.Register(newCollector(t, w.led, interceptor.Funcs{}, objects...)); err != nil {
 		t.Fatal(err)
 	}
 	families, err := registry.Gather()
@@ -222,7 +227,9 @@ func TestAlertsFire(t *testing.T) {
 		change func(*world)
 		want   []string
 	}{
-		"all is well":          {func(*world) {}, nil},
+		"all is well":             {func(*world) {}, nil},
+		"no operator leads":       {func(w *world) { w.led = false }, []string{"LowLatencyOperatorAbsent"}},
+		"the profile is degraded": {func(w *world) { w.profile.Status.Conditions[0].Status = metav1.ConditionTrue }, []string{"LowLatencyProfileDegraded"}},
 		"the pool is degraded": {func(w *world) { w.pool.Status.Conditions[0].Status = metav1.ConditionTrue }, []string{"LowLatencyPoolDegraded"}},
 		"a NIC is unhealthy":   {func(w *world) { nic(w).Health = v1alpha1.NICUnhealthy }, []string{"LowLatencyPoolNICUnhealthy"}},
 		"a NIC is unknown":     {func(w *world) { nic(w).Health = v1alpha1.NICUnknown }, []string{"LowLatencyPoolNICUnhealthy"}},

@@ -35,6 +35,7 @@ type Description struct {
 
 // Names of the metrics.
 const (
+	operatorInfo     = "lowlatency_operator_info"
 	profileCondition = "lowlatency_profile_condition"
 	profileNodes     = "lowlatency_profile_nodes"
 	profileShapes    = "lowlatency_profile_shapes"
@@ -72,6 +73,8 @@ const (
 // profiles, of nodes, of checks in the catalogue, of plans in use, and of tests.
 func Descriptions() []Description {
 	return []Description{
+		{operatorInfo, []string{"version"},
+			"The version of the operator that leads, 1. It is there whatever else is: where it is missing, nobody tells the metrics below."},
 		{profileCondition, []string{"profile", "type", "status", "reason"},
 			"Conditions of each LowLatencyNodeProfile with their reasons: 1 for the status that a condition has; the other statuses are left out."},
 		{profileNodes, []string{"profile", "state"},
@@ -140,6 +143,7 @@ func Descriptions() []Description {
 // Collector computes the metrics.
 type Collector struct {
 	reader    client.Reader
+	version   string
 	namespace string
 	// agents is the namespace of the agents' Leases.
 	agents    string
@@ -150,10 +154,10 @@ type Collector struct {
 
 var _ prometheus.Collector = (*Collector)(nil)
 
-// New returns a collector that reads from a cache: plans from the operator's namespace, Leases from that of the agents. It
-// collects nothing before elected is closed, so that of several replicas of the operator one tells.
-func New(reader client.Reader, namespace, agents string, clock clock.PassiveClock, elected <-chan struct{}) *Collector {
-	c := &Collector{reader: reader, namespace: namespace, agents: agents, clock: clock, elected: elected, described: map[string]*prometheus.Desc{}}
+// New returns a collector for a version of the operator that reads from a cache: plans from the operator's namespace, Leases from that of the
+// agents. It collects nothing before elected is closed, so that of several replicas of the operator one tells.
+func New(reader client.Reader, version, namespace, agents string, clock clock.PassiveClock, elected <-chan struct{}) *Collector {
+	c := &Collector{reader: reader, version: version, namespace: namespace, agents: agents, clock: clock, elected: elected, described: map[string]*prometheus.Desc{}}
 	for _, d := range Descriptions() {
 		c.described[d.Name] = prometheus.NewDesc(d.Name, d.Help, d.Labels, nil)
 	}
@@ -174,6 +178,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	default:
 		return
 	}
+	c.gauge(out, operatorInfo, 1, c.version)
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	for _, collect := range []func(context.Context, chan<- prometheus.Metric) error{

@@ -47,7 +47,7 @@ func newCollector(t *testing.T, elected bool, failing interceptor.Funcs, objects
 	if elected {
 		close(leading)
 	}
-	return New(reader, "operator", "agents", testingclock.NewFakePassiveClock(now()), leading)
+	return New(reader, "v1.2.3", "operator", "agents", testingclock.NewFakePassiveClock(now()), leading)
 }
 
 func exampleObjects() []client.Object {
@@ -183,6 +183,7 @@ lowlatency_node_gate{node="n1",reason="Verified",state="Open"} 1
 lowlatency_node_gate{node="n2",reason="ChecksUnknown",state="Closed"} 1
 lowlatency_node_last_transition_timestamp_seconds{node="n1",profile="trading"} 1.7952588e+09
 lowlatency_node_last_transition_timestamp_seconds{node="n2",profile="trading"} 1.79526234e+09
+lowlatency_operator_info{version="v1.2.3"} 1
 lowlatency_plan_age_seconds{plan="trading-a",profile="trading"} 90
 lowlatency_pool_condition{pool="x2",reason="NICsUnhealthy",status="True",type="Degraded"} 1
 lowlatency_pool_containers{alignment="Aligned",pool="x2"} 2
@@ -259,6 +260,7 @@ func exampleSearch() *v1alpha1.LatencyTest {
 func TestHighestRates(t *testing.T) {
 	collector := newCollector(t, true, interceptor.Funcs{}, exampleSearch())
 	want := `
+lowlatency_operator_info{version="v1.2.3"} 1
 lowlatency_test_completed_timestamp_seconds{namespace="tests",node="n1",test="load"} 1.7952624e+09
 lowlatency_test_highest_rate{bound="BestPass",namespace="tests",node="n1",test="load"} 49000
 lowlatency_test_highest_rate{bound="LowestFail",namespace="tests",node="n1",test="load"} 49400
@@ -291,6 +293,7 @@ func exampleComparison() *v1alpha1.LatencyTest {
 func TestRatios(t *testing.T) {
 	collector := newCollector(t, true, interceptor.Funcs{}, exampleComparison())
 	want := `
+lowlatency_operator_info{version="v1.2.3"} 1
 lowlatency_test_completed_timestamp_seconds{namespace="tests",node="n1",test="pods"} 1.7952624e+09
 lowlatency_test_latency_ratio{bound="High",bytes="64",namespace="tests",node="n1",percentile="P50",side="Container",test="pods"} 1.04
 lowlatency_test_latency_ratio{bound="Low",bytes="64",namespace="tests",node="n1",percentile="P50",side="Container",test="pods"} 0.99
@@ -359,7 +362,7 @@ func TestOneUnreadableKindDoesNotHideTheOthers(t *testing.T) {
 		return c.List(ctx, list, options...)
 	}}
 	collector := newCollector(t, true, unreadable, exampleObjects()...)
-	for name, want := range map[string]int{profileNodes: 6, planAge: 1, nodeChecks: 0} {
+	for name, want := range map[string]int{operatorInfo: 1, profileNodes: 6, planAge: 1, nodeChecks: 0} {
 		if count := testutil.CollectAndCount(collector, name); count != want {
 			t.Errorf("%s has %d samples, want %d", name, count, want)
 		}

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,7 +60,26 @@ func always(name, value string) series { return series{name, value + "x180"} }
 
 // scenarios has at least one for each alert, with series beside it that must not raise it.
 func scenarios() []scenario {
-	return append(poolScenarios(), nodeScenarios()...)
+	return slices.Concat(operatorScenarios(), poolScenarios(), nodeScenarios())
+}
+
+func operatorScenarios() []scenario {
+	return []scenario{
+		// The operator goes away after an hour; what it told last counts for five minutes more.
+		{alert: "LowLatencyOperatorAbsent", quiet: "60m", at: "80m",
+			series: []series{{`lowlatency_operator_info{version="v1.2.3"}`, "1x60 _x120"}},
+			want:   []fires{{labels(), "1", "Prometheus sees no Low Latency Node Operator that leads."}}},
+		// A new version leads after an hour: for less than ten minutes nobody does.
+		{alert: "LowLatencyOperatorAbsent", quiet: "80m", at: "172m", series: []series{
+			{`lowlatency_operator_info{version="v1.2.3"}`, "1x60 _x120"}, {`lowlatency_operator_info{version="v1.2.4"}`, "_x70 1x85 _x25"},
+		}, want: []fires{{labels(), "1", "Prometheus sees no Low Latency Node Operator that leads."}}},
+		{alert: "LowLatencyProfileDegraded", quiet: "9m", at: "11m", series: []series{
+			always(`lowlatency_profile_condition{profile="trading",type="Degraded",status="True",reason="EnactmentFailed"}`, "1"),
+			always(`lowlatency_profile_condition{profile="trading",type="Stalled",status="True",reason="PlanImpossible"}`, "1"),
+			always(`lowlatency_profile_condition{profile="other",type="Degraded",status="False",reason="AsExpected"}`, "1"),
+		}, want: []fires{{labels("profile", "trading", "type", "Degraded", "status", "True", "reason", "EnactmentFailed"), "1",
+			"LowLatencyNodeProfile trading is degraded by EnactmentFailed."}}},
+	}
 }
 
 func poolScenarios() []scenario {
