@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
 
 // collectGates tells of the nodes that have the condition LowLatencyReady.
@@ -39,6 +40,14 @@ type driftKey struct{ profile, check, state string }
 
 // driftCounts add up the drift of all nodes of a profile.
 type driftCounts map[driftKey]int64
+
+// begin has every check that a node of the profile may fail begin at none: Prometheus sees how much a count has grown, and nothing of one that
+// is first told after the first time.
+func (d driftCounts) begin(profile string, checks []verify.Check) {
+	for i := range checks {
+		d[driftKey{profile, string(checks[i].ID), "drifted"}] += 0
+	}
+}
 
 func (d driftCounts) add(node *v1alpha1.LowLatencyNode) {
 	for i := range node.Status.Drift {

@@ -21,6 +21,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
 
 // scrapeTimeout bounds how long a scrape waits for the cache.
@@ -94,7 +95,7 @@ func Descriptions() []Description {
 		{nodeChange, []string{"node", "profile"},
 			"When Applied, DeJittered or NUMAAligned last changed on each node, in seconds since 1970."},
 		{drift, []string{"profile", "check", "state"},
-			"How often a check failed on nodes of each LowLatencyNodeProfile after it had passed for the same plan (drifted), how many files were put back (repaired), and how many are not put back now (unrepaired). Nodes that are removed no longer count."},
+			"How often a check failed on nodes of each LowLatencyNodeProfile after it had passed for the same plan (drifted), how many files were put back (repaired), and how many are not put back now (unrepaired). Each check of the catalogue has drifted 0 times at first. Nodes that are removed no longer count."},
 		{findings, []string{"profile", "check", "severity", "outcome", "reboot"},
 			"Number of nodes of each LowLatencyNodeProfile on which a check has this outcome, other than passed. The reboot is Pending on nodes that have yet to boot as planned (condition Applied False for the reason RebootPending), and None on others: before its reboot, no node is as its plan wants it."},
 		{planAge, []string{"profile", "plan"},
@@ -150,6 +151,8 @@ type Collector struct {
 	clock     clock.PassiveClock
 	elected   <-chan struct{}
 	described map[string]*prometheus.Desc
+	// checks are those of the catalogue.
+	checks []verify.Check
 }
 
 var _ prometheus.Collector = (*Collector)(nil)
@@ -157,7 +160,10 @@ var _ prometheus.Collector = (*Collector)(nil)
 // New returns a collector for a version of the operator that reads from a cache: plans from the operator's namespace, Leases from that of the
 // agents. It collects nothing before elected is closed, so that of several replicas of the operator one tells.
 func New(reader client.Reader, version, namespace, agents string, clock clock.PassiveClock, elected <-chan struct{}) *Collector {
-	c := &Collector{reader: reader, version: version, namespace: namespace, agents: agents, clock: clock, elected: elected, described: map[string]*prometheus.Desc{}}
+	c := &Collector{
+		reader: reader, version: version, namespace: namespace, agents: agents, clock: clock, elected: elected, described: map[string]*prometheus.Desc{},
+		checks: verify.Catalogue(),
+	}
 	for _, d := range Descriptions() {
 		c.described[d.Name] = prometheus.NewDesc(d.Name, d.Help, d.Labels, nil)
 	}
@@ -245,7 +251,7 @@ func (c *Collector) collectNodes(ctx context.Context, out chan<- prometheus.Metr
 	if err != nil {
 		return err
 	}
-	counts, nics, drifts := map[findingKey]int{}, nicCounts{}, driftCounts{}
+	counts, nics, drifts, profiles := map[findingKey]int{}, nicCounts{}, driftCounts{}, map[string]struct{}{}
 	for i := range nodes.Items {
 		node := c.judge(out, &nodes.Items[i], leases[nodes.Items[i].Name])
 		profile := node.Spec.Profile
@@ -261,12 +267,16 @@ func (c *Collector) collectNodes(ctx context.Context, out chan<- prometheus.Metr
 		}
 		nics.add(node)
 		drifts.add(node)
+		profiles[profile] = struct{}{}
 		for _, f := range node.Status.Findings {
 			counts[findingKey{profile, string(f.Check), string(f.Severity), string(f.Outcome), rebootOf(node)}]++
 		}
 	}
 	for key, count := range counts {
 		c.gauge(out, findings, float64(count), key.profile, key.check, key.severity, key.outcome, key.reboot)
+	}
+	for profile := range profiles {
+		drifts.begin(profile, c.checks)
 	}
 	for key, count := range drifts {
 		c.gauge(out, drift, float64(count), key.profile, key.check, key.state)

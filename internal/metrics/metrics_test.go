@@ -29,6 +29,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
 
 func now() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
@@ -158,6 +159,17 @@ func gateNode(name string, status corev1.ConditionStatus, reason string) *corev1
 	return node
 }
 
+// noDrift are the samples of checks, other than one, that have drifted on no node of a profile.
+func noDrift(but v1alpha1.CheckID) string {
+	var text strings.Builder
+	for _, check := range verify.Catalogue() {
+		if check.ID != but {
+			fmt.Fprintf(&text, "lowlatency_drift{check=%q,profile=\"trading\",state=\"drifted\"} 0\n", check.ID)
+		}
+	}
+	return text.String()
+}
+
 func TestCollector(t *testing.T) {
 	collector := newCollector(t, true, interceptor.Funcs{}, exampleObjects()...)
 	want := `
@@ -236,7 +248,7 @@ lowlatency_test_nodes{namespace="tests",state="stale",test="quiet"} 0
 lowlatency_test_nodes{namespace="tests",state="waiting",test="quiet"} 1
 lowlatency_test_stolen_ratio{namespace="tests",node="n1",test="quiet"} 5e-05
 lowlatency_test_stolen_ratio{namespace="tests",node="n2",test="quiet"} 0
-`
+` + noDrift("irq.affinity")
 	if err := testutil.CollectAndCompare(collector, strings.NewReader(withHeaders(want))); err != nil {
 		t.Error(err)
 	}

@@ -160,14 +160,23 @@ func nodeScenarios() []scenario {
 		}, want: []fires{{labels("node", "a", "profile", "trading", "state", "Stale"), "1",
 			"Nothing is known of node a any more: the heartbeat of its agent is stale."}}},
 		{alert: "LowLatencyNodeClosed", quiet: "29m", at: "31m", series: []series{
-			always(`lowlatency_node_gate{node="a",state="Closed",reason="ChecksFailed"}`, "1"), always(`lowlatency_node_gate{node="b",state="Open",reason="Verified"}`, "1"),
-		}, want: []fires{{labels("node", "a", "state", "Closed", "reason", "ChecksFailed"), "1", "Node a is not fit for low latency: ChecksFailed."}}},
+			// It fails for ten minutes, settles for ten, and fails again: closed since minute 0.
+			{`lowlatency_node_gate{node="a",state="Closed",reason="ChecksFailed"}`, "1x9 stale _x9 1x160"},
+			{`lowlatency_node_gate{node="a",state="Closed",reason="Settling"}`, "_x10 1x9 stale _x160"},
+			always(`lowlatency_node_gate{node="b",state="Open",reason="Verified"}`, "1"),
+			// Open for a minute: the time begins anew.
+			{`lowlatency_node_gate{node="c",state="Closed",reason="ChecksFailed"}`, "1x9 stale 1x170"},
+			{`lowlatency_node_gate{node="c",state="Open",reason="Verified"}`, "_x10 1 stale _x170"},
+		}, want: []fires{{labels("node", "a", "state", "Closed"), "1", "Node a has not been fit for low latency for 30 minutes."}}},
 		{alert: "LowLatencyDrift", quiet: "60m", at: "64m", series: []series{
 			{`lowlatency_drift{profile="trading",check="irq.affinity",state="drifted"}`, "4x62 6x118"},
 			{`lowlatency_drift{profile="trading",check="irq.affinity",state="repaired"}`, "4x62 6x118"},
 			always(`lowlatency_drift{profile="trading",check="power.governor",state="drifted"}`, "9"),
-		}, want: []fires{{profile("check", "irq.affinity", "state", "drifted"), "2",
-			"irq.affinity drifted 2 times in an hour on nodes of profile trading."}}},
+			{`lowlatency_drift{profile="trading",check="cpu.tick",state="drifted"}`, "0x62 1x118"},
+		}, want: []fires{
+			{profile("check", "irq.affinity", "state", "drifted"), "2", "irq.affinity drifted 2 times in an hour on nodes of profile trading."},
+			{profile("check", "cpu.tick", "state", "drifted"), "1", "cpu.tick drifted 1 times in an hour on nodes of profile trading."},
+		}},
 		{alert: "LowLatencyDriftNotRepaired", quiet: "14m", at: "16m", series: []series{
 			always(`lowlatency_drift{profile="trading",check="irq.affinity",state="unrepaired"}`, "1"),
 			always(`lowlatency_drift{profile="trading",check="irq.affinity",state="repaired"}`, "3"),
