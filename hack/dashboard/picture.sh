@@ -61,7 +61,6 @@ global: {scrape_interval: $1, scrape_timeout: $1, evaluation_interval: $1}
 rule_files: [rules.yaml]
 scrape_configs:
 - job_name: lowlatency-operator
-  honor_labels: true
   static_configs: [{targets: ["127.0.0.1:$metrics"]}]
 EOF
   "$prometheus" --config.file="$work/prometheus.yaml" --storage.tsdb.path="$work/prometheus" --web.listen-address="127.0.0.1:$api" >"$work/prometheus.log" 2>&1 &

@@ -71,7 +71,7 @@ const (
 )
 
 // Descriptions describes all metrics, in the order of the documentation. Labels are bounded: by the number of
-// profiles, of nodes, of checks in the catalogue, of plans in use, and of tests.
+// profiles, of nodes, of checks in the catalogue, of plans in use, and of tests. None is one that Prometheus gives to what it scrapes, such as namespace: it would rename ours.
 func Descriptions() []Description {
 	return []Description{
 		{operatorInfo, []string{"version"},
@@ -114,29 +114,29 @@ func Descriptions() []Description {
 			"Number of NICs of each BypassNICPool by the versions of kernel module and user files that their nodes have, and whether these are Equal, Different or Incomplete."},
 		{poolHugepages, []string{"pool", "hugepages"},
 			"Number of healthy NICs with a free unit of each BypassNICPool that reserves hugepages, by whether pages of every size are Left on the NIC's NUMA node, Exhausted or Unknown."},
-		{testCondition, []string{"namespace", "test", "type", "status", "reason"},
+		{testCondition, []string{"test_namespace", "test", "type", "status", "reason"},
 			"Conditions of each LatencyTest with their reasons: 1 for the status that a condition has; the other statuses are left out."},
-		{testNodes, []string{"namespace", "test", "state"},
+		{testNodes, []string{"test_namespace", "test", "state"},
 			"Number of nodes of each LatencyTest that are selected, passed, failed, inconclusive, stale, running and waiting."},
-		{testMaximum, []string{"namespace", "test", "node"},
+		{testMaximum, []string{"test_namespace", "test", "node"},
 			"The longest interruption that a LatencyTest of kind Jitter last measured on each node. Of all tests together, 2048 nodes are told at most, here and in the metrics below; each size or rate of messages counts as one."},
-		{testStolen, []string{"namespace", "test", "node"},
+		{testStolen, []string{"test_namespace", "test", "node"},
 			"The share of time that was taken from the measured CPU which lost most, 0 to 1."},
-		{testLatency, []string{"namespace", "test", "node", "side", "bytes", "rate", "percentile"},
+		{testLatency, []string{"test_namespace", "test", "node", "side", "bytes", "rate", "percentile"},
 			"How long messages took one way, of LatencyTests that send messages: the percentiles P50 and P99, where the samples carry them, by the size of messages and by the rate at which they left; without a rate, one was under way at a time. The side is Container or Host of kind ContainerVersusHost, a name of spec.stackComparison.sides of kind StackComparison, and empty of others. Rates of a search are told by their trial, Low, BestPass or LowestFail."},
-		{testLongest, []string{"namespace", "test", "node", "side", "bytes", "rate"},
+		{testLongest, []string{"test_namespace", "test", "node", "side", "bytes", "rate"},
 			"The longest of these latencies."},
-		{testLost, []string{"namespace", "test", "node", "side", "bytes", "rate"},
+		{testLost, []string{"test_namespace", "test", "node", "side", "bytes", "rate"},
 			"The share of these messages that was lost, 0 to 1."},
-		{testLate, []string{"namespace", "test", "node", "side", "bytes", "rate"},
+		{testLate, []string{"test_namespace", "test", "node", "side", "bytes", "rate"},
 			"The share of messages on a schedule that left more than an interval of their rate after their time, 0 to 1."},
-		{testHighest, []string{"namespace", "test", "node", "bound"},
+		{testHighest, []string{"test_namespace", "test", "node", "bound"},
 			"What a LatencyTest of kind LoadSearch last found on each node, in messages a second: BestPass is the highest rate that passed, 0 where none did, and LowestFail the lowest above it that did not; without it, every rate passed that was tried."},
-		{testRatio, []string{"namespace", "test", "node", "side", "bytes", "percentile", "bound"},
+		{testRatio, []string{"test_namespace", "test", "node", "side", "bytes", "percentile", "bound"},
 			"How many times as long messages took as on the side with which others are compared, of LatencyTests of kinds ContainerVersusHost and StackComparison: the ratio of the percentile P50 and of the highest that the samples carry, with the bound Ratio, and Low and High, between which it is with 95 % confidence."},
-		{testCompleted, []string{"namespace", "test", "node"},
+		{testCompleted, []string{"test_namespace", "test", "node"},
 			"When a LatencyTest last measured each node, in seconds since 1970."},
-		{testChange, []string{"namespace", "test", "node", "trend", "changed"},
+		{testChange, []string{"test_namespace", "test", "node", "trend", "changed"},
 			"How the last measurement of each node stands to the one before: 1 for Better, Same, Worse or Unknown, with what has changed of the node meanwhile (kernel, command line, microcode, firmware, plan, NIC, stack, each after the word server where it is of the node of the server, server alone for another node, or nothing). Better and Worse mean that every repetition is shorter or longer than all of the one before, of kind LoadSearch that every highest rate is higher or lower, and of kinds ContainerVersusHost and StackComparison that every ratio of the first side that is not the base is smaller or larger."},
 	}
 }

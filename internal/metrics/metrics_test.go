@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -220,34 +221,34 @@ lowlatency_profile_nodes{profile="trading",state="numaAligned"} 2
 lowlatency_profile_nodes{profile="trading",state="pending"} 0
 lowlatency_profile_nodes{profile="trading",state="planned"} 2
 lowlatency_profile_shapes{profile="trading"} 2
-lowlatency_test_change{changed="kernel, plan",namespace="tests",node="n1",test="quiet",trend="Worse"} 1
-lowlatency_test_change{changed="server kernel",namespace="tests",node="n1",test="way",trend="Unknown"} 1
-lowlatency_test_completed_timestamp_seconds{namespace="tests",node="n1",test="quiet"} 1.7952588e+09
-lowlatency_test_completed_timestamp_seconds{namespace="tests",node="n2",test="quiet"} 1.7952624e+09
-lowlatency_test_completed_timestamp_seconds{namespace="tests",node="n1",test="rates"} 1.7952624e+09
-lowlatency_test_completed_timestamp_seconds{namespace="tests",node="n1",test="way"} 1.7952624e+09
-lowlatency_test_condition{namespace="tests",reason="TestsFailed",status="False",test="quiet",type="Ready"} 1
-lowlatency_test_latency_seconds{bytes="64",namespace="tests",node="n1",percentile="P50",rate="",side="",test="way"} 5e-06
-lowlatency_test_latency_seconds{bytes="64",namespace="tests",node="n1",percentile="P99",rate="",side="",test="way"} 2e-05
-lowlatency_test_latency_seconds{bytes="64",namespace="tests",node="n1",percentile="P50",rate="5000",side="",test="rates"} 7e-06
-lowlatency_test_late_ratio{bytes="64",namespace="tests",node="n1",rate="5000",side="",test="rates"} 0.005
-lowlatency_test_longest_interruption_seconds{namespace="tests",node="n1",test="quiet"} 1.25e-05
-lowlatency_test_longest_interruption_seconds{namespace="tests",node="n2",test="quiet"} 0
-lowlatency_test_longest_latency_seconds{bytes="1024",namespace="tests",node="n1",rate="",side="",test="way"} 4e-05
-lowlatency_test_longest_latency_seconds{bytes="64",namespace="tests",node="n1",rate="",side="",test="way"} 4.5e-05
-lowlatency_test_longest_latency_seconds{bytes="64",namespace="tests",node="n1",rate="5000",side="",test="rates"} 3e-05
-lowlatency_test_lost_ratio{bytes="1024",namespace="tests",node="n1",rate="",side="",test="way"} 0
-lowlatency_test_lost_ratio{bytes="64",namespace="tests",node="n1",rate="",side="",test="way"} 0.01
-lowlatency_test_lost_ratio{bytes="64",namespace="tests",node="n1",rate="5000",side="",test="rates"} 0.002
-lowlatency_test_nodes{namespace="tests",state="failed",test="quiet"} 1
-lowlatency_test_nodes{namespace="tests",state="inconclusive",test="quiet"} 0
-lowlatency_test_nodes{namespace="tests",state="passed",test="quiet"} 1
-lowlatency_test_nodes{namespace="tests",state="running",test="quiet"} 0
-lowlatency_test_nodes{namespace="tests",state="selected",test="quiet"} 3
-lowlatency_test_nodes{namespace="tests",state="stale",test="quiet"} 0
-lowlatency_test_nodes{namespace="tests",state="waiting",test="quiet"} 1
-lowlatency_test_stolen_ratio{namespace="tests",node="n1",test="quiet"} 5e-05
-lowlatency_test_stolen_ratio{namespace="tests",node="n2",test="quiet"} 0
+lowlatency_test_change{changed="kernel, plan",node="n1",test="quiet",test_namespace="tests",trend="Worse"} 1
+lowlatency_test_change{changed="server kernel",node="n1",test="way",test_namespace="tests",trend="Unknown"} 1
+lowlatency_test_completed_timestamp_seconds{node="n1",test="quiet",test_namespace="tests"} 1.7952588e+09
+lowlatency_test_completed_timestamp_seconds{node="n2",test="quiet",test_namespace="tests"} 1.7952624e+09
+lowlatency_test_completed_timestamp_seconds{node="n1",test="rates",test_namespace="tests"} 1.7952624e+09
+lowlatency_test_completed_timestamp_seconds{node="n1",test="way",test_namespace="tests"} 1.7952624e+09
+lowlatency_test_condition{reason="TestsFailed",status="False",test="quiet",test_namespace="tests",type="Ready"} 1
+lowlatency_test_latency_seconds{bytes="64",node="n1",percentile="P50",rate="",side="",test="way",test_namespace="tests"} 5e-06
+lowlatency_test_latency_seconds{bytes="64",node="n1",percentile="P99",rate="",side="",test="way",test_namespace="tests"} 2e-05
+lowlatency_test_latency_seconds{bytes="64",node="n1",percentile="P50",rate="5000",side="",test="rates",test_namespace="tests"} 7e-06
+lowlatency_test_late_ratio{bytes="64",node="n1",rate="5000",side="",test="rates",test_namespace="tests"} 0.005
+lowlatency_test_longest_interruption_seconds{node="n1",test="quiet",test_namespace="tests"} 1.25e-05
+lowlatency_test_longest_interruption_seconds{node="n2",test="quiet",test_namespace="tests"} 0
+lowlatency_test_longest_latency_seconds{bytes="1024",node="n1",rate="",side="",test="way",test_namespace="tests"} 4e-05
+lowlatency_test_longest_latency_seconds{bytes="64",node="n1",rate="",side="",test="way",test_namespace="tests"} 4.5e-05
+lowlatency_test_longest_latency_seconds{bytes="64",node="n1",rate="5000",side="",test="rates",test_namespace="tests"} 3e-05
+lowlatency_test_lost_ratio{bytes="1024",node="n1",rate="",side="",test="way",test_namespace="tests"} 0
+lowlatency_test_lost_ratio{bytes="64",node="n1",rate="",side="",test="way",test_namespace="tests"} 0.01
+lowlatency_test_lost_ratio{bytes="64",node="n1",rate="5000",side="",test="rates",test_namespace="tests"} 0.002
+lowlatency_test_nodes{state="failed",test="quiet",test_namespace="tests"} 1
+lowlatency_test_nodes{state="inconclusive",test="quiet",test_namespace="tests"} 0
+lowlatency_test_nodes{state="passed",test="quiet",test_namespace="tests"} 1
+lowlatency_test_nodes{state="running",test="quiet",test_namespace="tests"} 0
+lowlatency_test_nodes{state="selected",test="quiet",test_namespace="tests"} 3
+lowlatency_test_nodes{state="stale",test="quiet",test_namespace="tests"} 0
+lowlatency_test_nodes{state="waiting",test="quiet",test_namespace="tests"} 1
+lowlatency_test_stolen_ratio{node="n1",test="quiet",test_namespace="tests"} 5e-05
+lowlatency_test_stolen_ratio{node="n2",test="quiet",test_namespace="tests"} 0
 ` + noDrift("irq.affinity")
 	if err := testutil.CollectAndCompare(collector, strings.NewReader(withHeaders(want))); err != nil {
 		t.Error(err)
@@ -273,12 +274,12 @@ func TestHighestRates(t *testing.T) {
 	collector := newCollector(t, true, interceptor.Funcs{}, exampleSearch())
 	want := `
 lowlatency_operator_info{version="v1.2.3"} 1
-lowlatency_test_completed_timestamp_seconds{namespace="tests",node="n1",test="load"} 1.7952624e+09
-lowlatency_test_highest_rate{bound="BestPass",namespace="tests",node="n1",test="load"} 49000
-lowlatency_test_highest_rate{bound="LowestFail",namespace="tests",node="n1",test="load"} 49400
-lowlatency_test_late_ratio{bytes="64",namespace="tests",node="n1",rate="BestPass",side="",test="load"} 0
-lowlatency_test_longest_latency_seconds{bytes="64",namespace="tests",node="n1",rate="BestPass",side="",test="load"} 2e-05
-lowlatency_test_lost_ratio{bytes="64",namespace="tests",node="n1",rate="BestPass",side="",test="load"} 0
+lowlatency_test_completed_timestamp_seconds{node="n1",test="load",test_namespace="tests"} 1.7952624e+09
+lowlatency_test_highest_rate{bound="BestPass",node="n1",test="load",test_namespace="tests"} 49000
+lowlatency_test_highest_rate{bound="LowestFail",node="n1",test="load",test_namespace="tests"} 49400
+lowlatency_test_late_ratio{bytes="64",node="n1",rate="BestPass",side="",test="load",test_namespace="tests"} 0
+lowlatency_test_longest_latency_seconds{bytes="64",node="n1",rate="BestPass",side="",test="load",test_namespace="tests"} 2e-05
+lowlatency_test_lost_ratio{bytes="64",node="n1",rate="BestPass",side="",test="load",test_namespace="tests"} 0
 `
 	if err := testutil.CollectAndCompare(collector, strings.NewReader(withHeaders(want))); err != nil {
 		t.Error(err)
@@ -306,14 +307,14 @@ func TestRatios(t *testing.T) {
 	collector := newCollector(t, true, interceptor.Funcs{}, exampleComparison())
 	want := `
 lowlatency_operator_info{version="v1.2.3"} 1
-lowlatency_test_completed_timestamp_seconds{namespace="tests",node="n1",test="pods"} 1.7952624e+09
-lowlatency_test_latency_ratio{bound="High",bytes="64",namespace="tests",node="n1",percentile="P50",side="Container",test="pods"} 1.04
-lowlatency_test_latency_ratio{bound="Low",bytes="64",namespace="tests",node="n1",percentile="P50",side="Container",test="pods"} 0.99
-lowlatency_test_latency_ratio{bound="Ratio",bytes="64",namespace="tests",node="n1",percentile="P50",side="Container",test="pods"} 1.02
-lowlatency_test_longest_latency_seconds{bytes="64",namespace="tests",node="n1",rate="",side="Container",test="pods"} 2e-05
-lowlatency_test_longest_latency_seconds{bytes="64",namespace="tests",node="n1",rate="",side="Host",test="pods"} 2e-05
-lowlatency_test_lost_ratio{bytes="64",namespace="tests",node="n1",rate="",side="Container",test="pods"} 0
-lowlatency_test_lost_ratio{bytes="64",namespace="tests",node="n1",rate="",side="Host",test="pods"} 0
+lowlatency_test_completed_timestamp_seconds{node="n1",test="pods",test_namespace="tests"} 1.7952624e+09
+lowlatency_test_latency_ratio{bound="High",bytes="64",node="n1",percentile="P50",side="Container",test="pods",test_namespace="tests"} 1.04
+lowlatency_test_latency_ratio{bound="Low",bytes="64",node="n1",percentile="P50",side="Container",test="pods",test_namespace="tests"} 0.99
+lowlatency_test_latency_ratio{bound="Ratio",bytes="64",node="n1",percentile="P50",side="Container",test="pods",test_namespace="tests"} 1.02
+lowlatency_test_longest_latency_seconds{bytes="64",node="n1",rate="",side="Container",test="pods",test_namespace="tests"} 2e-05
+lowlatency_test_longest_latency_seconds{bytes="64",node="n1",rate="",side="Host",test="pods",test_namespace="tests"} 2e-05
+lowlatency_test_lost_ratio{bytes="64",node="n1",rate="",side="Container",test="pods",test_namespace="tests"} 0
+lowlatency_test_lost_ratio{bytes="64",node="n1",rate="",side="Host",test="pods",test_namespace="tests"} 0
 `
 	if err := testutil.CollectAndCompare(collector, strings.NewReader(withHeaders(want))); err != nil {
 		t.Error(err)
@@ -388,6 +389,18 @@ func TestNamesAndHelpFollowTheConventions(t *testing.T) {
 	}
 	for _, problem := range problems {
 		t.Errorf("%s: %s", problem.Metric, problem.Text)
+	}
+}
+
+// TestLabelsAreNotThoseOfTargets: where a metric has a label that Prometheus gives to the target, as by a ServiceMonitor, it renames
+// that of the metric, and alerts and dashboard find the operator's own namespace in its place.
+func TestLabelsAreNotThoseOfTargets(t *testing.T) {
+	for _, d := range Descriptions() {
+		for _, label := range []string{"container", "endpoint", "exported_namespace", "instance", "job", "namespace", "pod", "prometheus", "service"} {
+			if slices.Contains(d.Labels, label) {
+				t.Errorf("%s has the label %s", d.Name, label)
+			}
+		}
 	}
 }
 
@@ -476,7 +489,7 @@ func TestConditionsAreToldAlike(t *testing.T) {
 		"lowlatency_profile_condition": {"profile", "type", "status", "reason"},
 		"lowlatency_node_condition":    {"node", "profile", "type", "status", "reason"},
 		"lowlatency_pool_condition":    {"pool", "type", "status", "reason"},
-		"lowlatency_test_condition":    {"namespace", "test", "type", "status", "reason"},
+		"lowlatency_test_condition":    {"test_namespace", "test", "type", "status", "reason"},
 	}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Errorf("metrics of conditions and their labels (-want +got):\n%s", diff)

@@ -184,15 +184,15 @@ func nodeScenarios() []scenario {
 		}, want: []fires{{profile("check", "irq.affinity", "state", "unrepaired"), "1",
 			"1 files of irq.affinity on nodes of profile trading are not put back."}}},
 		{alert: "LowLatencyTestFailed", quiet: "4m", at: "6m", series: []series{
-			always(`lowlatency_test_nodes{namespace="tests",test="quiet",state="failed"}`, "2"),
-			always(`lowlatency_test_nodes{namespace="tests",test="quiet",state="inconclusive"}`, "1"),
-			always(`lowlatency_test_nodes{namespace="tests",test="other",state="failed"}`, "0"),
-		}, want: []fires{{labels("namespace", "tests", "test", "quiet", "state", "failed"), "2", "2 nodes have failed LatencyTest tests/quiet."}}},
+			always(`lowlatency_test_nodes{test_namespace="tests",test="quiet",state="failed"}`, "2"),
+			always(`lowlatency_test_nodes{test_namespace="tests",test="quiet",state="inconclusive"}`, "1"),
+			always(`lowlatency_test_nodes{test_namespace="tests",test="other",state="failed"}`, "0"),
+		}, want: []fires{{labels("test_namespace", "tests", "test", "quiet", "state", "failed"), "2", "2 nodes have failed LatencyTest tests/quiet."}}},
 		{alert: "LowLatencyTestWorse", quiet: "0m", at: "2m", series: []series{
-			always(`lowlatency_test_change{namespace="tests",test="quiet",node="a",trend="Worse",changed="kernel, plan"}`, "1"),
-			always(`lowlatency_test_change{namespace="tests",test="quiet",node="b",trend="Better",changed="kernel"}`, "1"),
-			always(`lowlatency_test_change{namespace="tests",test="quiet",node="c",trend="Unknown",changed="nothing"}`, "1"),
-		}, want: []fires{{labels("namespace", "tests", "test", "quiet", "node", "a", "trend", "Worse", "changed", "kernel, plan"), "1",
+			always(`lowlatency_test_change{test_namespace="tests",test="quiet",node="a",trend="Worse",changed="kernel, plan"}`, "1"),
+			always(`lowlatency_test_change{test_namespace="tests",test="quiet",node="b",trend="Better",changed="kernel"}`, "1"),
+			always(`lowlatency_test_change{test_namespace="tests",test="quiet",node="c",trend="Unknown",changed="nothing"}`, "1"),
+		}, want: []fires{{labels("test_namespace", "tests", "test", "quiet", "node", "a", "trend", "Worse", "changed", "kernel, plan"), "1",
 			"Node a has become worse in LatencyTest tests/quiet; changed since the run before: kernel, plan."}}},
 	}
 }
