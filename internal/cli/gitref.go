@@ -93,11 +93,15 @@ func (a *app) manifestsAt(ctx context.Context, ref string, files []string) (*man
 }
 
 // copyAt writes a file or the files of a folder as they were at a ref below a folder, and returns what stands for it there; ""
-// when it was not there.
+// when it was not there. What is gone from the work tree was what it was at the ref.
 func copyAt(ctx context.Context, ref, file, into string) (string, error) {
 	where, name, folder := filepath.Dir(file), filepath.Base(file), false
-	if about, err := os.Stat(file); err == nil && about.IsDir() {
+	about, err := os.Stat(file)
+	switch {
+	case err == nil && about.IsDir():
 		where, name, folder = file, "./", true
+	case err != nil && isTree(ctx, where, ref+":./"+name):
+		return copyTree(ctx, ref, where, name, into)
 	}
 	listed, err := git(ctx, where, "ls-tree", "--name-only", "-z", ref, "--", name)
 	if err != nil {
@@ -116,6 +120,30 @@ func copyAt(ctx context.Context, ref, file, into string) (string, error) {
 		return into, nil
 	}
 	return filepath.Join(into, name), nil
+}
+
+// isTree reports whether git knows a folder by this name.
+func isTree(ctx context.Context, where, object string) bool {
+	kind, err := git(ctx, where, "cat-file", "-t", object)
+	return err == nil && strings.TrimSpace(string(kind)) == "tree"
+}
+
+// copyTree writes the files of a folder that is gone from the work tree.
+func copyTree(ctx context.Context, ref, where, name, into string) (string, error) {
+	listed, err := git(ctx, where, "ls-tree", "--name-only", "-z", ref+":./"+name)
+	if err != nil {
+		return "", err
+	}
+	var names []string
+	for file := range strings.SplitSeq(string(listed), "\x00") {
+		if slices.Contains(manifestEndings(), filepath.Ext(file)) {
+			names = append(names, name+"/"+file)
+		}
+	}
+	if len(names) == 0 {
+		return "", nil
+	}
+	return into, showAll(ctx, ref, where, names, into)
 }
 
 // showAll writes files of a folder as they were at a ref into another one.

@@ -39,6 +39,9 @@ func replace(t *testing.T, file, text string) {
 	}
 }
 
+// selected are the nodes of profileText and poolText.
+const selected = `{matchLabels: {node-role.kubernetes.io/trading: ""}}`
+
 func TestPlanAgainstAGitRef(t *testing.T) {
 	host := tree(t, small("a"))
 	other := tree(t, smaller("c"))
@@ -62,7 +65,21 @@ func TestPlanAgainstAGitRef(t *testing.T) {
 		},
 		"the profile is new": {
 			text: strings.Replace(profileText, "name: trading", "name: other", 1), args: []string{"--exit-code"}, code: ExitReboots,
-			want: []string{"profile `other` against", "**2 nodes reboot**.", "| – | `"},
+			want: []string{"profile `other` against", "**2 nodes reboot**.", "| – | `", "LowLatencyNodeProfile trading from `node-role.kubernetes.io/trading=` to –; the profile is gone"},
+		},
+		"other nodes are selected": {
+			text: strings.Replace(profileText, selected, "{matchExpressions: [{key: tier, operator: In, values: [b, a]}]}", 1), args: []string{"--exit-code"}, code: ExitReboots,
+			want: []string{
+				"of 2 nodes it is not known whether they reboot.", "| Unknown | 1 |",
+				"**Nodes may join or leave and reboot**: nodeSelector of LowLatencyNodeProfile trading from `node-role.kubernetes.io/trading=` to `tier in (a,b)`; ",
+			},
+		},
+		"other nodes are selected, and a node reboots": {
+			text: strings.NewReplacer("MaximumDeterminism", "LowLatency", selected, "{matchLabels: {tier: fast}}").Replace(profileText), args: []string{"--exit-code"},
+			code: ExitReboots, want: []string{"**2 nodes reboot**.", "**Nodes may join or leave and reboot**"},
+		},
+		"other nodes are selected, and the exit code is not asked for": {
+			text: strings.Replace(profileText, selected, "{matchLabels: {tier: fast}}", 1), want: []string{"**Nodes may join or leave and reboot**"},
 		},
 	}
 	for name, tc := range cases {
@@ -81,6 +98,72 @@ func TestPlanAgainstAGitRef(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPlanOfAProfileThatIsGone: whoever deletes a profile reboots its nodes, whatever else is in the folder.
+func TestPlanOfAProfileThatIsGone(t *testing.T) {
+	host := tree(t, small("a"))
+	remove := func(t *testing.T, path string) {
+		t.Helper()
+		if err := os.RemoveAll(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cases := map[string]struct {
+		change func(t *testing.T, dir, file string)
+		byFile bool
+		args   []string
+	}{
+		"a pool is left":                {change: func(t *testing.T, _, file string) { t.Helper(); replace(t, file, poolText) }},
+		"nothing is left in the folder": {change: func(t *testing.T, _, file string) { t.Helper(); remove(t, file) }},
+		"the folder is gone":            {change: func(t *testing.T, dir, _ string) { t.Helper(); remove(t, dir) }},
+		"the file is gone":              {change: func(t *testing.T, _, file string) { t.Helper(); remove(t, file) }, byFile: true},
+		"another profile is left, not this one": {
+			change: func(t *testing.T, _, file string) {
+				t.Helper()
+				replace(t, file, strings.Replace(profileText, "name: trading", "name: other", 1))
+			},
+			args: []string{"--profile", "trading"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir, file := repository(t)
+			tc.change(t, dir, file)
+			given := dir
+			if tc.byFile {
+				given = file
+			}
+			arguments := append([]string{"plan", "-f", given, "--root", host, "--against", "git:main", "--exit-code"}, tc.args...)
+			got := run(t, "", append(arguments, "-o", "markdown")...)
+			for _, want := range []string{
+				"### Plan of profile `trading` against `git:main`", "**1 node reboots**.", "| a | given back | **Required** |", "| kernel argument idle | `idle=poll` | – |",
+				"LowLatencyNodeProfile trading from `node-role.kubernetes.io/trading=` to –; the profile is gone; each node that it had is given back, and reboots.",
+			} {
+				if got.code != ExitReboots || !strings.Contains(got.out, want) {
+					t.Errorf("exit code %d, standard error %q; %q is missing in:\n%s", got.code, got.err, want, got.out)
+				}
+			}
+			if drawn := run(t, "", arguments...); drawn.code != ExitReboots || !strings.Contains(drawn.out, "given back") || !strings.Contains(drawn.out, "idle=poll") {
+				t.Errorf("exit code %d, drawn as\n%s%s", drawn.code, drawn.out, drawn.err)
+			}
+		})
+	}
+}
+
+// TestPlanTellsOfSelectionsOfPools: a pool reserves hugepages and binds drivers on the nodes that it selects.
+func TestPlanTellsOfSelectionsOfPools(t *testing.T) {
+	older, newer := write(t, "older.yaml", profileText+"---\n"+poolText), write(t, "newer.yaml", profileText+"---\n"+strings.Replace(poolText, selected, "{matchLabels: {nic: x2}}", 1))
+	arguments := []string{"plan", "--root", tree(t, small("a")), "--exit-code", "-o", "json", "-f"}
+	if got := run(t, "", append(arguments, older, "--against", older)...); got.code != 0 {
+		t.Errorf("without a change the exit code is %d: %s", got.code, got.err)
+	}
+	got := run(t, "", append(arguments, newer, "--against", older)...)
+	for _, want := range []string{`"what": "nodeSelector of BypassNICPool x2"`, `"to": "nic=x2"`, `"reboot": "Unknown"`} {
+		if got.code != ExitReboots || !strings.Contains(got.out, want) {
+			t.Errorf("exit code %d, standard error %q; %s is missing in:\n%s", got.code, got.err, want, got.out)
+		}
 	}
 }
 

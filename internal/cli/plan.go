@@ -6,16 +6,12 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
-	"slices"
 
 	"github.com/spf13/cobra"
 
-	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
 // againstRunning is the value of --against that compares with what the host runs now.
@@ -42,10 +38,11 @@ kubelet settings, files and units, each with the field, preset or piece of hardw
 Nodes with equal plans are shown together. With --against, show what differs from another version of the
 profile, or from what the host runs now, and why that needs a reboot or not. The other version is a file or a
 folder, or a ref of git: then the files of -f are read as they were there, and planned for the hosts as they are now.
-With -o markdown, print that as a comment on a pull request.
+Where another nodeSelector of the profile or of a pool, or a profile that is gone since that ref, may move nodes, it
+says so of all of them, because no host tells the labels of its node. With -o markdown, print that as a comment on a pull request.
 
 Exit codes: 0 every node has a plan; 1 a node has none; 2 wrong usage or input; 4, with --exit-code, every node has a
-plan, and the changes reboot a node.`,
+plan, and the changes reboot a node, or may move nodes into or out of a profile or a pool, which reboots them.`,
 		Example: `  kubectl lowlatency plan -f trading.yaml --root a.tar.gz --root b=snapshots/b.tar.gz
   kubectl lowlatency plan -f trading.yaml --root a.tar.gz --against running
   kubectl lowlatency plan -f profiles --root snapshots/a.tar.gz --against origin/main -o markdown --exit-code
@@ -55,7 +52,7 @@ plan, and the changes reboot a node.`,
 	}
 	options.addFlags(command, a)
 	command.Flags().StringVar(&options.against, "against", "", "show the difference to `FILE`, another version of the profile, to a ref of git, such as origin/main or git:REF, or to what the host is \"running\"")
-	command.Flags().BoolVar(&options.exitCode, "exit-code", false, "end with 4 when the changes from what --against names reboot a node")
+	command.Flags().BoolVar(&options.exitCode, "exit-code", false, "end with 4 when the changes from what --against names reboot a node, or may move nodes into or out of a profile or a pool")
 	command.Flags().VarP(options.format, "output", "o", "output format")
 	return command
 }
@@ -64,14 +61,14 @@ func (a *app) plan(ctx context.Context, options *planOptions) error {
 	// A host runs what the checks look at: settings of which only this profile speaks, too.
 	options.checks = options.against == againstRunning
 	options.configuration = !options.checks
-	wanted, nodes, err := options.load(ctx, a)
+	c, newer, wanted, err := options.read(ctx, a)
 	if err != nil {
 		return err
 	}
-	if options.against == "" && (options.exitCode || options.format.Value == markdown) {
-		return errors.New("--exit-code and -o markdown tell changes: say from what, with --against")
+	if wanted.profile == nil {
+		return a.planReturn(ctx, options, c, newer)
 	}
-	differ, err := a.differ(ctx, options, wanted.profile.Name)
+	nodes, err := options.nodesFor(ctx, newer, wanted)
 	if err != nil {
 		return err
 	}
@@ -79,8 +76,7 @@ func (a *app) plan(ctx context.Context, options *planOptions) error {
 	views := make([]view.Plan, 0, len(all))
 	drawn := make([]text.NodePlan, 0, len(all))
 	for _, node := range all {
-		against, changes := differ(node)
-		v, err := view.OfPlan(node.name, wanted.profile, node.Plan, node.Findings, against, changes)
+		v, err := view.OfPlan(node.name, wanted.profile, node.Plan, node.Findings, cmp.Or(c.against, againstRunning), c.changes(node))
 		if err != nil {
 			return err
 		}
@@ -90,77 +86,8 @@ func (a *app) plan(ctx context.Context, options *planOptions) error {
 		views = append(views, v)
 		drawn = append(drawn, text.NodePlan{View: v, Topology: node.topology, Plan: node.Plan})
 	}
-	err = a.print(options.format.Value, views, func() string {
-		if options.format.Value == markdown {
-			return text.Markdown(drawn, wanted.profile.Name, options.against)
-		}
-		return text.Plans(drawn, options.against, a.palette(), a.width())
-	})
-	if err != nil {
+	if err := a.printPlans(options, views, drawn, wanted.profile.Name, c); err != nil {
 		return err
 	}
-	return cmp.Or(unplanned(all), options.reboots(views))
-}
-
-// reboots is errReboots when a node has to reboot and that shall be told by the exit code.
-func (o *planOptions) reboots(views []view.Plan) error {
-	if o.exitCode && slices.ContainsFunc(views, func(v view.Plan) bool { return v.Reboot == v1alpha1.RebootRequired && len(v.Changes) > 0 }) {
-		return errReboots
-	}
-	return nil
-}
-
-// differ returns the function that compares one node's plan with what --against names. Without the flag
-// it is what the node runs.
-func (a *app) differ(ctx context.Context, options *planOptions, name string) (func(planned) (string, plan.Changes), error) {
-	against := options.against
-	if against == "" || against == againstRunning {
-		return differsFromRunning, nil
-	}
-	ref, err := gitRef(ctx, against, options.files)
-	if err != nil {
-		return nil, err
-	}
-	var other *manifests
-	if ref != "" {
-		other, err = a.manifestsAt(ctx, ref, options.files)
-	} else {
-		other, err = a.readManifests(ctx, []string{against})
-	}
-	if err != nil {
-		return nil, err
-	}
-	if ref != "" && !other.hasProfile(name) {
-		// The profile is new: everything that it asks for is.
-		return func(node planned) (string, plan.Changes) { return against, plan.Diff(nil, node.Plan) }, nil
-	}
-	if ref == "" && len(other.profiles) == 1 {
-		name = ""
-	}
-	older, err := other.wanted(name)
-	if err != nil {
-		return nil, err
-	}
-	return func(node planned) (string, plan.Changes) { return against, differsFrom(older, node) }, nil
-}
-
-func differsFromRunning(node planned) (string, plan.Changes) {
-	if node.Plan == nil || node.facts == nil {
-		return againstRunning, unknownChanges()
-	}
-	return againstRunning, plan.DiffRunning(node.facts, node.Plan)
-}
-
-func differsFrom(older wanted, node planned) plan.Changes {
-	if node.Plan == nil {
-		return unknownChanges()
-	}
-	return plan.Diff(older.plan(node.node).Plan, node.Plan)
-}
-
-// unknownChanges stand for a comparison that cannot be made.
-func unknownChanges() plan.Changes {
-	return plan.Changes{Items: []plan.Change{{
-		What: "the running system", Reboot: v1alpha1.RebootUnknown, Why: "it could not be read",
-	}}}
+	return cmp.Or(unplanned(all), options.reboots(views, c))
 }

@@ -56,12 +56,17 @@ func (t *targets) load(ctx context.Context, a *app) (wanted, []node, error) {
 	if err != nil {
 		return wanted, nil, err
 	}
+	nodes, err := t.nodesFor(ctx, all, wanted)
+	return wanted, nodes, err
+}
+
+// nodesFor reads of the hosts what planning for them needs.
+func (t *targets) nodesFor(ctx context.Context, all *manifests, wanted wanted) ([]node, error) {
 	asked := reading{hardware: t.hardware, installation: t.installation, configuration: t.configuration}
 	if t.checks {
 		asked.more = wanted.checked
 	}
-	nodes, err := t.nodes(ctx, all, asked)
-	return wanted, nodes, err
+	return t.nodes(ctx, all, asked)
 }
 
 // nodes reads the hosts, and makes nodes of the LowLatencyNodes.

@@ -63,8 +63,7 @@ func expectSamePlans(t *testing.T, options targets) {
 		if node.Plan == nil {
 			t.Fatalf("no plan: %v", node.Findings)
 		}
-		against, changes := differsFromRunning(node)
-		if all[i], err = view.OfPlan("a", wanted.profile, node.Plan, node.Findings, against, changes); err != nil {
+		if all[i], err = view.OfPlan("a", wanted.profile, node.Plan, node.Findings, againstRunning, differsFromRunning(node)); err != nil {
 			t.Fatal(err)
 		}
 	}

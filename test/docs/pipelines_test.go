@@ -76,7 +76,7 @@ func pipeline(t *testing.T, begins string, into any) {
 	t.Fatalf("%s has no block that begins with %q", pipelinesFile, begins)
 }
 
-// change is what a pull request does to profiles/trading.yaml, and what the pipeline is to say of it.
+// change is what a pull request does to profiles/trading.yaml, and what the pipeline is to say of it. Without from, the file is deleted.
 type change struct {
 	from, to string
 	// exit is the code of the plan, said a part of its comment.
@@ -88,6 +88,8 @@ func changes() map[string]change {
 	return map[string]change{
 		"a change that reboots nodes":  {"preset: MaximumDeterminism", "preset: HighPerformance", 4, "**2 nodes reboot**"},
 		"a change that reboots nobody": {"metadata:", "# why\nmetadata:", 0, "2 nodes stay as they are"},
+		"other nodes":                  {"node-role.kubernetes.io/trading", "tier", 4, "**Nodes may join or leave and reboot**: nodeSelector of LowLatencyNodeProfile trading"},
+		"a profile is deleted":         {"", "", 4, "**2 nodes reboot**"},
 		"a typo":                       {"simultaneousMultithreading:", "simultaneousMultithreadng:", 2, ""},
 	}
 }
@@ -209,7 +211,23 @@ func newRequest(t *testing.T, origin string, c change) *request {
 	if code := clone.bash(t, "git clone -q . "+r.dir+" && git -C "+r.dir+" checkout -q -b change"); code != 0 {
 		t.Fatal(clone.said)
 	}
+	r.edit(t, c)
+	if code := r.bash(t, "git commit -q -a -m change"); code != 0 {
+		t.Fatal(r.said)
+	}
+	return r
+}
+
+// edit makes the change in the work tree.
+func (r *request) edit(t *testing.T, c change) {
+	t.Helper()
 	file := filepath.Join(r.dir, "profiles/trading.yaml")
+	if c.from == "" {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
 	before, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -221,10 +239,6 @@ func newRequest(t *testing.T, origin string, c change) *request {
 	if err := os.WriteFile(file, []byte(after), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code := r.bash(t, "git commit -q -a -m change"); code != 0 {
-		t.Fatal(r.said)
-	}
-	return r
 }
 
 // bash runs a script in the clone, and gives its exit code.

@@ -40,7 +40,7 @@ func differences(nodes []NodePlan, against string, palette Palette, columns int)
 func groupChanges(nodes []NodePlan) []*sameChanges {
 	var groups []*sameChanges
 	for _, node := range nodes {
-		if node.Plan == nil {
+		if !node.isCompared() {
 			continue
 		}
 		i := slices.IndexFunc(groups, func(g *sameChanges) bool { return slices.Equal(g.changes, node.View.Changes) })

@@ -18,13 +18,20 @@ const (
 	mostChanges, mostLetters = 40, 160
 )
 
-// Markdown draws what changes on nodes as a comment on a pull request: first what reboots, then each distinct set of changes.
-func Markdown(nodes []NodePlan, profile, against string) string {
+// Markdown draws what changes on nodes as a comment on a pull request: first what reboots and what may move nodes, then each distinct set of
+// changes.
+func Markdown(nodes []NodePlan, profile, against string, selection []plan.Change) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### Plan of profile %s against %s\n\n%s\n\n", code(profile), code(against), consequences(nodes))
+	for _, change := range selection {
+		fmt.Fprintf(&b, "**Nodes may join or leave and reboot**: %s from %s to %s; %s.\n\n", cell(change.What), value(change.From), value(change.To), cell(change.Why))
+	}
 	b.WriteString("| Node | Plan | Reboot | Changes |\n|---|---|---|---|\n")
 	for _, node := range nodes {
 		hash := "none"
+		if node.Returned {
+			hash = "given back"
+		}
 		if node.View.PlanHash != nil {
 			hash = code(*node.View.PlanHash)
 		}
@@ -42,7 +49,7 @@ func consequences(nodes []NodePlan) string {
 	numbers := map[string]int{}
 	for _, node := range nodes {
 		switch {
-		case node.Plan == nil:
+		case !node.isCompared():
 			numbers["none"]++
 		case len(node.View.Changes) == 0:
 			numbers["same"]++
@@ -71,7 +78,7 @@ func consequences(nodes []NodePlan) string {
 
 func rebootWord(node NodePlan) string {
 	switch {
-	case node.Plan == nil:
+	case !node.isCompared():
 		return "no plan"
 	case len(node.View.Changes) == 0:
 		return "no change"

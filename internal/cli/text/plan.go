@@ -18,9 +18,14 @@ import (
 type NodePlan struct {
 	View     view.Plan
 	Topology *topology.Topology
-	// Plan is nil when a finding is Critical.
+	// Plan is nil when a finding is Critical, and when the node is returned.
 	Plan *plan.NodePlan
+	// Returned tells that the profile is gone, so that the node is given back.
+	Returned bool
 }
+
+// isCompared reports whether it is known what changes on the node.
+func (n *NodePlan) isCompared() bool { return n.Plan != nil || n.Returned }
 
 // Plans draws the plans of several nodes: a table of the nodes, then each shape once, then the
 // findings. Against says what the plans are compared with; "" leaves the differences out.
@@ -60,7 +65,10 @@ func nodeTable(nodes []NodePlan, palette Palette, columns int) string {
 	rows := make([][]string, 0, len(nodes))
 	for _, node := range nodes {
 		plan, housekeeping, isolated, reboot := palette.Bad("no plan"), "-", "-", "-"
-		if node.Plan != nil {
+		switch {
+		case node.Returned:
+			plan, reboot = "given back", paintReboot(node.View.Reboot, palette)
+		case node.Plan != nil:
 			plan, reboot = *node.View.PlanHash, paintReboot(node.View.Reboot, palette)
 			housekeeping, isolated = node.View.Housekeeping.String(), node.View.Isolated.String()
 		}

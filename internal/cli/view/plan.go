@@ -14,11 +14,11 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
-// Plan is what one node is to become. Without a plan only Node, Profile, Reboot and Findings are set.
+// Plan is what one node is to become. Without a plan only Node, Profile, Reboot and Findings are set, and Changes where the profile is gone.
 type Plan struct {
 	Node    string `json:"node"`
 	Profile string `json:"profile"`
-	// PlanHash is null when a finding is Critical and there is no plan.
+	// PlanHash is null when there is no plan: a finding is Critical, or the profile is gone.
 	PlanHash *string `json:"planHash"`
 	*Content
 	// Reboot says whether the node has to reboot; Against says compared to what.
@@ -172,6 +172,11 @@ func OfPlan(node string, profile *v1alpha1.LowLatencyNodeProfile, p *plan.NodePl
 	}
 	view.PlanHash, view.Content = &hash, content
 	return view, nil
+}
+
+// OfReturn is the view of a node whose profile is gone: what changes, and no plan.
+func OfReturn(node, profile, against string, changes plan.Changes) Plan {
+	return Plan{Node: node, Profile: profile, Against: against, Reboot: changes.Reboot(), Changes: changes.Items, Findings: []plan.Finding{}}
 }
 
 func content(p *plan.NodePlan, effective plan.EffectiveSpec) (*Content, error) {
