@@ -230,13 +230,15 @@ func (w *world) awaitReboot(reason string) {
 	}
 }
 
-// TestAlertsFire breaks a healthy world in one way for each alert, and expects that alert, and those that it entails.
-func TestAlertsFire(t *testing.T) {
+// brokenWorld is a healthy world that is changed in one way, and the alerts that this raises.
+type brokenWorld struct {
+	change func(*world)
+	want   []string
+}
+
+func worlds() map[string]brokenWorld {
 	nic := func(w *world) *v1alpha1.NodeBypassNIC { return &w.report.Status.BypassNICs[0] }
-	cases := map[string]struct {
-		change func(*world)
-		want   []string
-	}{
+	return map[string]brokenWorld{
 		"all is well":             {func(*world) {}, nil},
 		"no operator leads":       {func(w *world) { w.led = false }, []string{"LowLatencyOperatorAbsent"}},
 		"the profile is degraded": {func(w *world) { w.profile.Status.Conditions[0].Status = metav1.ConditionTrue }, []string{"LowLatencyProfileDegraded"}},
@@ -297,9 +299,13 @@ func TestAlertsFire(t *testing.T) {
 		}, []string{"LowLatencyDrift"}},
 		"drift that stays": {func(w *world) { w.report.Status.Drift[0].Unrepaired = []string{"/proc/irq/7"} }, []string{"LowLatencyDriftNotRepaired"}},
 	}
+}
+
+// TestAlertsFire breaks a healthy world in one way for each alert, and expects that alert, and those that it entails.
+func TestAlertsFire(t *testing.T) {
 	before := healthyWorld().samples(t)
 	covered := map[string]bool{}
-	for name, tc := range cases {
+	for name, tc := range worlds() {
 		w := healthyWorld()
 		tc.change(w)
 		now := w.samples(t)
@@ -326,8 +332,9 @@ func TestAlertsFire(t *testing.T) {
 func TestAnotherReasonIsTheSameAlert(t *testing.T) {
 	rules := readAlerts(t)
 	closed := rules[slices.IndexFunc(rules, func(rule alertRule) bool { return rule.Alert == "LowLatencyNodeClosed" })]
-	var found []map[string]string
-	for _, reason := range []string{v1alpha1.ReasonChecksFailed, v1alpha1.ReasonSettling} {
+	reasons := []string{v1alpha1.ReasonChecksFailed, v1alpha1.ReasonSettling}
+	found := make([]map[string]string, 0, len(reasons))
+	for _, reason := range reasons {
 		w := healthyWorld()
 		w.gate, w.reason = corev1.ConditionFalse, reason
 		for _, s := range (moment{now: w.samples(t)}).vector(t, closed.Expr) {

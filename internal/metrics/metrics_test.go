@@ -250,9 +250,7 @@ lowlatency_test_nodes{state="waiting",test="quiet",test_namespace="tests"} 1
 lowlatency_test_stolen_ratio{node="n1",test="quiet",test_namespace="tests"} 5e-05
 lowlatency_test_stolen_ratio{node="n2",test="quiet",test_namespace="tests"} 0
 ` + noDrift("irq.affinity")
-	if err := testutil.CollectAndCompare(collector, strings.NewReader(withHeaders(want))); err != nil {
-		t.Error(err)
-	}
+	expectSamples(t, collector, want)
 }
 
 // exampleSearch is a test that has looked for the highest rate.
@@ -281,9 +279,7 @@ lowlatency_test_late_ratio{bytes="64",node="n1",rate="BestPass",side="",test="lo
 lowlatency_test_longest_latency_seconds{bytes="64",node="n1",rate="BestPass",side="",test="load",test_namespace="tests"} 2e-05
 lowlatency_test_lost_ratio{bytes="64",node="n1",rate="BestPass",side="",test="load",test_namespace="tests"} 0
 `
-	if err := testutil.CollectAndCompare(collector, strings.NewReader(withHeaders(want))); err != nil {
-		t.Error(err)
-	}
+	expectSamples(t, collector, want)
 }
 
 // exampleComparison is a test that has compared a container with its host.
@@ -316,7 +312,13 @@ lowlatency_test_longest_latency_seconds{bytes="64",node="n1",rate="",side="Host"
 lowlatency_test_lost_ratio{bytes="64",node="n1",rate="",side="Container",test="pods",test_namespace="tests"} 0
 lowlatency_test_lost_ratio{bytes="64",node="n1",rate="",side="Host",test="pods",test_namespace="tests"} 0
 `
-	if err := testutil.CollectAndCompare(collector, strings.NewReader(withHeaders(want))); err != nil {
+	expectSamples(t, collector, want)
+}
+
+// expectSamples wants a collector to tell these samples and no others.
+func expectSamples(t *testing.T, collector *Collector, samples string) {
+	t.Helper()
+	if err := testutil.CollectAndCompare(collector, strings.NewReader(withHeaders(samples))); err != nil {
 		t.Error(err)
 	}
 }
