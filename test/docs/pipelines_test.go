@@ -104,14 +104,15 @@ func TestPipelineOfGitHub(t *testing.T) {
 	origin := newOrigin(t)
 	for name, c := range changes() {
 		t.Run(name, func(t *testing.T) {
-			r := newRequest(t, origin, c)
+			// GitHub checks the branch out as merged into its target.
+			r := newRequest(t, origin, "main", c)
 			output, summary := filepath.Join(r.tools, "output"), filepath.Join(r.tools, "summary")
 			r.env = append(r.env, "GITHUB_BASE_REF=main", "GITHUB_OUTPUT="+output, "GITHUB_STEP_SUMMARY="+summary, "NUMBER=17", "GH_TOKEN=secret")
 			failed := r.runGitHub(t, w, output)
 			if wanted := c.exit != 0 && c.exit != 4; failed != wanted {
 				t.Errorf("the job has failed: %v, want %v\n%s", failed, wanted, r.said)
 			}
-			r.expect(t, c, []string{"gh pr comment 17 --edit-last --create-if-none --body-file plan.md"}, []string{"gh pr edit 17 --add-label reboots-nodes"})
+			r.expect(t, c, []string{"gh pr comment 17 --edit-last --create-if-none --body-file plan.md"}, []string{"gh label create reboots-nodes --force", "gh pr edit 17 --add-label reboots-nodes"})
 			if text, err := os.ReadFile(summary); err != nil || !strings.Contains(string(text), c.said) {
 				t.Errorf("the summary of the run does not say %q: %s (%v)", c.said, text, err)
 			}
@@ -145,16 +146,22 @@ func TestPipelineOfGitLab(t *testing.T) {
 	}
 	origin := newOrigin(t)
 	for name, c := range changes() {
-		t.Run(name, func(t *testing.T) {
-			r := newRequest(t, origin, c)
-			r.env = append(r.env, "CI_MERGE_REQUEST_TARGET_BRANCH_NAME=main", "TOKEN=secret", "CI_API_V4_URL=https://gitlab.example/api/v4", "CI_PROJECT_ID=3",
-				"CI_MERGE_REQUEST_IID=17")
-			// GitLab's runner joins the lines to one script for bash.
-			if code := r.bash(t, "set -eo pipefail\n"+strings.Join(job.Script, "\n")); code != c.exit {
-				t.Errorf("exit code %d, want %d\n%s", code, c.exit, r.said)
-			}
-			r.expect(t, c, []string{"curl --fail --header PRIVATE-TOKEN: secret --form body=<plan.md https://gitlab.example/api/v4/projects/3/merge_requests/17/notes"}, nil)
-		})
+		for kind, prepare := range map[string]string{
+			"of the branch":  `export CI_MERGE_REQUEST_DIFF_BASE_SHA=$(git merge-base HEAD origin/main)`,
+			"of the results": `export CI_MERGE_REQUEST_DIFF_BASE_SHA=$(git merge-base HEAD origin/main) CI_MERGE_REQUEST_TARGET_BRANCH_SHA=$(git rev-parse origin/main); git merge -q --no-edit origin/main`,
+		} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				// The target has moved on since the branch began.
+				r := newRequest(t, origin, "main~1", c)
+				r.env = append(r.env, "CI_MERGE_REQUEST_TARGET_BRANCH_NAME=main", "TOKEN=secret", "CI_API_V4_URL=https://gitlab.example/api/v4", "CI_PROJECT_ID=3",
+					"CI_MERGE_REQUEST_IID=17")
+				// GitLab's runner joins the lines to one script for bash.
+				if code := r.bash(t, "set -eo pipefail\n"+prepare+"\n"+strings.Join(job.Script, "\n")); code != c.exit {
+					t.Errorf("exit code %d, want %d\n%s", code, c.exit, r.said)
+				}
+				r.expect(t, c, []string{"curl --fail --header PRIVATE-TOKEN: secret --form body=<plan.md https://gitlab.example/api/v4/projects/3/merge_requests/17/notes"}, nil)
+			})
+		}
 	}
 }
 
@@ -165,7 +172,7 @@ type request struct {
 	said       string
 }
 
-// newOrigin is the repository before any change, in a folder.
+// newOrigin is the repository before any change, in a folder. Its last commit has changed which nodes a pool selects, so that nodes may reboot.
 func newOrigin(t *testing.T) string {
 	t.Helper()
 	w := &world{dir: t.TempDir()}
@@ -175,7 +182,8 @@ func newOrigin(t *testing.T) string {
 	w.write(t, "profiles/trading.yaml", []byte(read(t, "config/samples/tick-to-trade/profile.yaml")), 0o644)
 	w.write(t, "profiles/x2.yaml", []byte(read(t, "config/samples/tick-to-trade/pool.yaml")), 0o644)
 	r := &request{dir: w.dir, env: gitEnvironment()}
-	if code := r.bash(t, "git init -q -b main && git add . && git commit -q -m before"); code != 0 {
+	const moved = "sed -i 's|node-role.kubernetes.io/trading|nic|' profiles/x2.yaml"
+	if code := r.bash(t, "git init -q -b main && git add . && git commit -q -m before && "+moved+" && git commit -q -a -m after"); code != 0 {
 		t.Fatal(r.said)
 	}
 	return w.dir
@@ -186,13 +194,16 @@ func gitEnvironment() []string {
 		"GIT_COMMITTER_NAME=reader", "GIT_COMMITTER_EMAIL=reader@example.com", "NO_COLOR=1")
 }
 
-// newRequest clones the repository, and changes the profile in a branch.
-func newRequest(t *testing.T, origin string, c change) *request {
+// newRequest clones the repository, and changes the profile in a branch that begins at a commit.
+func newRequest(t *testing.T, origin, at string, c change) *request {
 	t.Helper()
 	r := &request{dir: filepath.Join(t.TempDir(), "clone"), tools: t.TempDir()}
-	// These are not ours to call: they write down how they were called.
-	for _, name := range []string{"gh", "curl"} {
-		script := "#!/bin/sh\nprintf '%s\\n' \"" + name + " $*\" >> " + filepath.Join(r.tools, "calls") + "\n"
+	// These are not ours to call: they write down how they were called. GitHub adds no label to a pull request that its repository does not have.
+	for name, refuses := range map[string]string{
+		"gh":   `[ "$1 $2 $4" != "pr edit --add-label" ] || grep -q "^gh label create $5 --force$" ` + filepath.Join(r.tools, "calls") + ` || { echo "'$5' not found" >&2; exit 1; }`,
+		"curl": ":",
+	} {
+		script := "#!/bin/sh\n" + refuses + "\nprintf '%s\\n' \"" + name + " $*\" >> " + filepath.Join(r.tools, "calls") + "\n"
 		if err := os.WriteFile(filepath.Join(r.tools, name), []byte(script), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +219,7 @@ func newRequest(t *testing.T, origin string, c change) *request {
 	}
 	r.env = append(gitEnvironment(), "PATH="+r.tools+string(os.PathListSeparator)+os.Getenv("PATH"))
 	clone := &request{dir: origin, env: r.env}
-	if code := clone.bash(t, "git clone -q . "+r.dir+" && git -C "+r.dir+" checkout -q -b change"); code != 0 {
+	if code := clone.bash(t, "git clone -q . "+r.dir+" && git -C "+r.dir+" checkout -q -b change "+at); code != 0 {
 		t.Fatal(clone.said)
 	}
 	r.edit(t, c)
