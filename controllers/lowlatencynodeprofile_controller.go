@@ -78,6 +78,7 @@ func (r *ProfileReconciler) reconcile(ctx context.Context, request ctrl.Request)
 	decision := fleet.DecideProfile(&world.ProfileWorld, r.plans)
 	latencytest.Qualify(&world.ProfileWorld, decision.Members, world.tests)
 	var expires time.Duration
+	decision.IdleTests = latencytest.Idle(&world.ProfileWorld, decision.Members, world.tests)
 	decision.Unqualified, expires = latencytest.Unqualified(&world.ProfileWorld, decision.Members, world.tests, r.now())
 	decided()
 	outcome, failure := r.carryOut(ctx, world, decision)

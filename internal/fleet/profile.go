@@ -42,6 +42,8 @@ type ProfileDecision struct {
 	Intent  *Intent
 	// Unqualified are members whose plan is in force and that have not passed the tests that the profile names, with why.
 	Unqualified map[string]metav1.Condition
+	// IdleTests are the LatencyTests that the profile names and that select none of its members, as NAMESPACE/NAME.
+	IdleTests []string
 }
 
 // DecideProfile sorts the nodes, plans for them and groups them by plan.

@@ -205,6 +205,25 @@ func Changes(standings []Standing, now time.Time) time.Duration {
 	return after
 }
 
+// Idle are the tests that a profile names, as NAMESPACE/NAME, and that select none of its members, of which there are some: what selects no node closes no gate, and
+// a selector that is mistyped would be noticed by nobody. One that does not exist is told of each node.
+func Idle(w *fleet.ProfileWorld, members []fleet.Member, tests []v1alpha1.LatencyTest) []string {
+	if w.Profile.Spec.Verification.Qualification == nil || len(members) == 0 {
+		return nil
+	}
+	var idle []string
+	for _, reference := range w.Profile.Spec.Verification.Qualification.Tests {
+		test := named(tests, reference)
+		isSelected := func(m fleet.Member) bool {
+			return selects(test, w.Pools, &candidate{node: m.Node, report: m.Report, profile: w.Profile})
+		}
+		if test != nil && !slices.ContainsFunc(members, isSelected) {
+			idle = append(idle, reference.Namespace+"/"+reference.Name)
+		}
+	}
+	return idle
+}
+
 // Unqualified are the members of a profile that are not qualified, by name, with why; and for how long that stays so although
 // nothing happens. Those whose plan is not in force are left out: they are measured when it is.
 func Unqualified(w *fleet.ProfileWorld, members []fleet.Member, tests []v1alpha1.LatencyTest, now time.Time) (map[string]metav1.Condition, time.Duration) {

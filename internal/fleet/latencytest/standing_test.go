@@ -140,6 +140,31 @@ func TestUnqualifiedLeavesOutWhatIsOnItsWay(t *testing.T) {
 	}
 }
 
+// TestIdle: a test that selects no member is told, and one of which nothing is known is not.
+func TestIdle(t *testing.T) {
+	subject, tests := asked(9_000)
+	members := []fleet.Member{{Node: subject.Node, Report: subject.Report}}
+	of := func(change func(*v1alpha1.LatencyTest), members []fleet.Member) []string {
+		changed := []v1alpha1.LatencyTest{*tests[0].DeepCopy()}
+		change(&changed[0])
+		return Idle(&fleet.ProfileWorld{Profile: subject.Profile}, members, changed)
+	}
+	name := tests[0].Namespace + "/" + tests[0].Name
+	elsewhere := func(l *v1alpha1.LatencyTest) { l.Spec.Nodes = v1alpha1.LatencyTestNodes{Names: []string{"n9"}} }
+	for situation, tc := range map[string]struct {
+		got, want []string
+	}{
+		"selects the node":     {of(func(*v1alpha1.LatencyTest) {}, members), nil},
+		"selects another node": {of(elsewhere, members), []string{name}},
+		"there is no node":     {of(elsewhere, nil), nil},
+		"does not exist":       {of(func(l *v1alpha1.LatencyTest) { l.Name = "other" }, members), nil},
+	} {
+		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
+			t.Errorf("%s: (-want +got):\n%s", situation, diff)
+		}
+	}
+}
+
 func TestSaysElse(t *testing.T) {
 	_, tests := asked(9_000)
 	cases := map[string]struct {

@@ -38,6 +38,8 @@ type summary struct {
 	effective []v1alpha1.EffectiveSetting
 	// unqualified are members that have not passed the tests which the profile names, with why.
 	unqualified map[string]metav1.Condition
+	// idleTests are the LatencyTests that the profile names and that select none of its members.
+	idleTests []string
 	// problems are what will not solve itself, the most severe first.
 	problems []problem
 	// returning is set while the profile is being deleted.
@@ -73,6 +75,7 @@ func newSummary(d *fleet.ProfileDecision, outcome fleet.Outcome) *summary {
 		release:    d.Release,
 
 		unqualified: d.Unqualified,
+		idleTests:   d.IdleTests,
 		shapes:      d.Intent.Shapes,
 		outcome:     outcome,
 		phases:      make(map[string]fleet.Phase, len(outcome.Groups)),

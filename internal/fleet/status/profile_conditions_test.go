@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -234,6 +235,22 @@ func TestConditionsOfQualification(t *testing.T) {
 			}
 			expectConditions(t, newSummary(d, inForce()), tc.want, tc.reasons, map[string]string{v1alpha1.ConditionReady: tc.message})
 		})
+	}
+}
+
+// TestIdleTestsAreFindings: they keep nothing from being Ready.
+func TestIdleTestsAreFindings(t *testing.T) {
+	members := []fleet.Member{verifiedMember("n1", "h", "TTT")}
+	d := &fleet.ProfileDecision{
+		Members: members, IdleTests: []string{"tests/way"},
+		Intent: &fleet.Intent{Profile: objects.MakeProfile("trading").Obj(), Shapes: fleet.ShapesOf(members)},
+	}
+	s := newSummary(d, inForce())
+	expectConditions(t, s, "TFFTT", "Verified/RolloutComplete/AsExpected/Verified/Verified", nil)
+	want := []v1alpha1.ProfileFinding{{Check: "profile.qualification", Severity: v1alpha1.SeverityMedium, Message: "LatencyTest tests/way, which spec.verification.qualification names, " +
+		"selects none of the nodes of the profile, so that none needs it: correct its spec.nodes, or name another"}}
+	if diff := cmp.Diff(want, s.findings()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -45,6 +45,7 @@ const (
 	checkObject   = "platform.object"
 	checkRuntime  = "platform.runtime-class"
 	checkRelease  = "profile.release"
+	checkTests    = "profile.qualification"
 
 	checkHost      = "platform.host"
 	checkEnactment = "platform.enactment"
@@ -183,6 +184,12 @@ func (s *summary) findings() []v1alpha1.ProfileFinding {
 		if check := platformCheck(p.reason); check != "" {
 			found.add(p.node, findingKey{check: check, severity: v1alpha1.SeverityCritical, text: p.about("")}, p.about)
 		}
+	}
+	for _, test := range s.idleTests {
+		about := func(string) string {
+			return fmt.Sprintf("LatencyTest %s, which spec.verification.qualification names, selects none of the nodes of the profile, so that none needs it: correct its spec.nodes, or name another", test)
+		}
+		found.add("", findingKey{check: checkTests, severity: v1alpha1.SeverityMedium, text: about("")}, about)
 	}
 	findings := make([]v1alpha1.ProfileFinding, 0, len(found.all))
 	for key, group := range found.all {
