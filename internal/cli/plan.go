@@ -39,7 +39,8 @@ Nodes with equal plans are shown together. With --against, show what differs fro
 profile, or from what the host runs now, and why that needs a reboot or not. The other version is a file or a
 folder, or a ref of git: then the files of -f are read as they were there, and planned for the hosts as they are now.
 Where another nodeSelector of the profile or of a pool, or a profile that is gone since that ref, may move nodes, it
-says so of all of them, because no host tells the labels of its node. With -o markdown, print that as a comment on a pull request.
+says so of all of them, because no host tells the labels of its node. With -o markdown, print that as a comment on a
+pull request.
 
 Exit codes: 0 every node has a plan; 1 a node has none; 2 wrong usage or input; 4, with --exit-code, every node has a
 plan, and the changes reboot a node, or may move nodes into or out of a profile or a pool, which reboots them.`,
