@@ -165,6 +165,29 @@ var _ = Describe("Overlays", func() {
 		Entry("not verified", "prometheus-unverified", map[string]any{"insecureSkipVerify": true}, false),
 	)
 
+	DescribeTable("keep what each component adds to the manager, in whichever order they stand", func(monitoring string, verified bool) {
+		certificate := "--metrics-cert-path=/etc/lowlatency-operator/metrics-cert"
+		manager := func(components ...string) corev1.Container {
+			return find[appsv1.Deployment](overlay("default", components...), "Deployment", "lowlatency-operator-controller-manager").Spec.Template.Spec.Containers[0]
+		}
+		want := append(manager().Args, "--platform=Kubernetes")
+		mounts := BeEmpty()
+		if verified {
+			want = append(want, certificate)
+			mounts = ConsistOf(HaveField("MountPath", "/etc/lowlatency-operator/metrics-cert"))
+		}
+		for _, components := range [][]string{{monitoring, "enactment"}, {"enactment", monitoring}} {
+			built := manager(components...)
+			Expect(built.Args).To(ConsistOf(want), "%v", components)
+			Expect(built.Args[0]).To(Equal("manager"), "%v", components)
+			Expect(built.VolumeMounts).To(mounts, "%v", components)
+		}
+	},
+		Entry("by the service CA", "prometheus", true),
+		Entry("by cert-manager", "prometheus-cert-manager", true),
+		Entry("not verified", "prometheus-unverified", false),
+	)
+
 	It("are written as the documents show them", func() {
 		page, err := os.ReadFile("../docs/install.md")
 		Expect(err).NotTo(HaveOccurred())
