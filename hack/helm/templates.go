@@ -46,7 +46,8 @@ func questions() [questionCount]question {
 			{"OpenShift", []string{"scc"}, []string{"agent-openshift"}}, {"Kubernetes", nil, nil},
 			{"K3s", nil, []string{"agent-k3s"}}, {"RKE2", nil, []string{"agent-rke2"}},
 		}},
-		{".Values.monitoring", []answer{
+		// The default follows the platform, so that the helper of the chart answers.
+		{`(include "lowlatency-operator.monitoring" .)`, []answer{
 			{"Enabled", nil, []string{"prometheus"}}, {"CertManager", nil, []string{"prometheus-cert-manager"}},
 			{"Unverified", nil, []string{"prometheus-unverified"}}, {"Disabled", nil, nil},
 		}},

@@ -136,8 +136,12 @@ func TestTemplatesAreWhatKustomizeBuilds(t *testing.T) {
 		{"openshift", "", nil, nil},
 		{"openshift-repair", "", map[string]any{"agents": "Repair"}, nil},
 		{"default", "", map[string]any{"platform": "Kubernetes", "monitoring": "Disabled"}, nil},
+		// What nobody has asked for is what runs without more.
+		{"default", "", map[string]any{"platform": "Kubernetes"}, nil},
+		{"default", "enactment", map[string]any{"platform": "Kubernetes", "enactment": "Enabled"}, nil},
+		{"default", "agent-k3s", map[string]any{"platform": "K3s"}, nil},
 		{"repair", "", map[string]any{"platform": "Kubernetes", "monitoring": "Disabled", "agents": "Repair"}, nil},
-		{"default", "prometheus", map[string]any{"platform": "Kubernetes"}, nil},
+		{"default", "prometheus", map[string]any{"platform": "Kubernetes", "monitoring": "Enabled"}, nil},
 		{"default", "prometheus-cert-manager", map[string]any{"platform": "Kubernetes", "monitoring": "CertManager"}, nil},
 		{"repair", "prometheus-unverified", map[string]any{"platform": "Kubernetes", "monitoring": "Unverified", "agents": "Repair"}, nil},
 		{"openshift", "", map[string]any{"dashboard": "Console"}, []string{"dashboard"}},

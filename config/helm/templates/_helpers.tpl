@@ -3,6 +3,17 @@
 {{ .Values.trafficImage | default (printf "ghcr.io/lowlatency-dev/lowlatency-traffic:v%s" .Chart.AppVersion) }}
 {{- end -}}
 
+{{/* Whether there are a ServiceMonitor and alerts: only OpenShift is sure to have the Prometheus operator, and a service CA. */}}
+{{- define "lowlatency-operator.monitoring" -}}
+{{- if ne .Values.monitoring "Auto" -}}
+{{ .Values.monitoring }}
+{{- else if eq .Values.platform "OpenShift" -}}
+Enabled
+{{- else -}}
+Disabled
+{{- end -}}
+{{- end -}}
+
 {{/* The image with its digest, or else its tag. All values are refused here that the schema cannot refuse. */}}
 {{- define "lowlatency-operator.image" -}}
 {{- if eq .Values.namespaces.operator .Values.namespaces.agents -}}
