@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -35,6 +36,9 @@ type answer struct {
 	value                 string
 	resources, components []string
 }
+
+// wholeNamespace is a namespace that is all of a value: without quotes, YAML reads one such as 2024 as a number.
+var wholeNamespace = regexp.MustCompile(`(?m)^( *(?:- )?\w+: \{\{ \.Values\.namespaces\.(?:operator|agents)) \}\}$`) //nolint:gochecknoglobals // Compiled once.
 
 // questionCount is how many questions there are.
 const questionCount = 4
@@ -216,6 +220,7 @@ func spell(one *unstructured.Unstructured) (string, error) {
 		installer.SourceNamespace, "{{ .Values.namespaces.operator }}",
 		agentNamespace, "{{ .Values.namespaces.agents }}",
 	).Replace(string(content))
+	text = wholeNamespace.ReplaceAllString(text, "$1 | quote }}")
 	if one.GetKind() == "Deployment" {
 		text = strings.Replace(text, "        - --leader-elect\n",
 			"        - --leader-elect\n        {{- if ne .Values.namespaces.agents \""+agentNamespace+"\" }}\n"+

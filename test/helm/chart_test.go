@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -215,6 +216,27 @@ func TestValues(t *testing.T) {
 	delete(namespaces, "")
 	if diff := cmp.Diff(map[string]bool{"here": true, "there": true}, namespaces); diff != "" {
 		t.Errorf("namespaces (-want +got):\n%s", diff)
+	}
+}
+
+// TestNamespacesAreTexts: --set-string namespaces.operator=2024 is a name, and no number, wherever it stands.
+func TestNamespacesAreTexts(t *testing.T) {
+	objects, err := render(t, "default", map[string]any{"namespaces": map[string]any{"operator": "2024", "agents": "424242"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := regexp.MustCompile(`[:,\[](2024|424242)[,}\]]`)
+	for _, object := range objects {
+		content, err := object.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := number.Find(content); found != nil {
+			t.Errorf("%s %s has the number %s", object.GetKind(), object.GetName(), found)
+		}
+	}
+	if !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" && o.GetNamespace() == "2024" }) {
+		t.Error("there is no Deployment in the namespace 2024")
 	}
 }
 
