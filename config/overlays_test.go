@@ -188,12 +188,14 @@ var _ = Describe("Overlays", func() {
 		Entry("not verified", "prometheus-unverified", false),
 	)
 
-	It("are written as the documents show them", func() {
+	// shown is what an overlay of docs/install.md builds, which is the one of this number there.
+	shown := func(number int) []*unstructured.Unstructured {
+		GinkgoHelper()
 		page, err := os.ReadFile("../docs/install.md")
 		Expect(err).NotTo(HaveOccurred())
-		_, shown, found := strings.Cut(string(page), "kind: Kustomization\n")
-		Expect(found).To(BeTrue())
-		shown, _, _ = strings.Cut(shown, "\n```")
+		parts := strings.Split(string(page), "kind: Kustomization\n")
+		Expect(len(parts)).To(BeNumerically(">", number))
+		text, _, _ := strings.Cut(parts[number], "\n```")
 		folder := GinkgoT().TempDir()
 		here, err := filepath.Abs(".")
 		Expect(err).NotTo(HaveOccurred())
@@ -201,10 +203,24 @@ var _ = Describe("Overlays", func() {
 		Expect(err).NotTo(HaveOccurred())
 		registry, digest, _ := strings.Cut(givenImage, "/lowlatency-operator@sha256:")
 		written := strings.NewReplacer("https://github.com/lowlatency-dev/lowlatency-operator//config", from, "?ref=<tag or commit>", "",
-			"<registry>", registry, "<digest>", digest).Replace(shown)
+			"<registry>", registry, "<digest>", digest, "<release of kube-prometheus-stack>", "stack").Replace(text)
 		Expect(os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(written), 0o600)).To(Succeed())
-		objects := build(folder)
-		expectImage(objects, registry+"/lowlatency-traffic@sha256:"+digest)
+		return build(folder)
+	}
+
+	It("are written as the documents show them", func() {
+		registry, digest, _ := strings.Cut(givenImage, "/lowlatency-operator@sha256:")
+		expectImage(shown(1), registry+"/lowlatency-traffic@sha256:"+digest)
+	})
+
+	It("give monitoring a label as the documents show it", func() {
+		var labelled []string
+		for _, object := range shown(2) {
+			if object.GetLabels()["release"] == "stack" {
+				labelled = append(labelled, object.GetKind())
+			}
+		}
+		Expect(labelled).To(ConsistOf("ServiceMonitor", "PrometheusRule"))
 	})
 
 	It("of a repository elsewhere are built by its URL", func(ctx SpecContext) {

@@ -221,7 +221,11 @@ func spell(one *unstructured.Unstructured) (string, error) {
 		agentNamespace, "{{ .Values.namespaces.agents }}",
 	).Replace(string(content))
 	text = wholeNamespace.ReplaceAllString(text, "$1 | quote }}")
-	if one.GetKind() == "Deployment" {
+	switch one.GetKind() {
+	case "ServiceMonitor", "PrometheusRule":
+		// A Prometheus may take only those with a label of its own.
+		text = strings.Replace(text, "  labels:\n", "  labels:\n    {{- with .Values.monitoringLabels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}\n", 1)
+	case "Deployment":
 		text = strings.Replace(text, "        - --leader-elect\n",
 			"        - --leader-elect\n        {{- if ne .Values.namespaces.agents \""+agentNamespace+"\" }}\n"+
 				"        - --agent-namespace={{ .Values.namespaces.agents }}\n        {{- end }}\n", 1)

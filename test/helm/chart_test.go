@@ -235,8 +235,33 @@ func TestNamespacesAreTexts(t *testing.T) {
 			t.Errorf("%s %s has the number %s", object.GetKind(), object.GetName(), found)
 		}
 	}
-	if !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" && o.GetNamespace() == "2024" }) {
+	if !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+		return o.GetKind() == "Deployment" && o.GetNamespace() == "2024"
+	}) {
 		t.Error("there is no Deployment in the namespace 2024")
+	}
+}
+
+// TestMonitoringLabels: what Prometheus is to find has the labels by which it looks, besides those of the chart, and nothing else has them.
+func TestMonitoringLabels(t *testing.T) {
+	objects, err := render(t, "default", map[string]any{"monitoringLabels": map[string]any{"release": "monitoring", "team": "1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var labelled []string
+	for _, object := range objects {
+		labels := object.GetLabels()
+		if _, found := labels["release"]; !found {
+			continue
+		}
+		labelled = append(labelled, object.GetKind())
+		if labels["release"] != "monitoring" || labels["team"] != "1" || labels["app.kubernetes.io/name"] != "lowlatency-operator" {
+			t.Errorf("%s has the labels %v", object.GetKind(), labels)
+		}
+	}
+	slices.Sort(labelled)
+	if diff := cmp.Diff([]string{"PrometheusRule", "ServiceMonitor"}, labelled); diff != "" {
+		t.Errorf("objects with the labels (-want +got):\n%s", diff)
 	}
 }
 
@@ -289,6 +314,8 @@ func TestBadValuesAreRefused(t *testing.T) {
 	}{
 		"a platform that is none":     {map[string]any{"platform": "openshift"}, "platform"},
 		"monitoring by somebody":      {map[string]any{"monitoring": "LetsEncrypt"}, "monitoring"},
+		"a label of the chart's own":  {map[string]any{"monitoringLabels": map[string]any{"app.kubernetes.io/name": "x"}}, "app.kubernetes.io/name"},
+		"a label that is no text":     {map[string]any{"monitoringLabels": map[string]any{"release": true}}, "release"},
 		"a value that is none":        {map[string]any{"replicas": 3}, "replicas"},
 		"a digest that is none":       {map[string]any{"image": map[string]any{"digest": "latest"}}, "digest"},
 		"a namespace that is none":    {map[string]any{"namespaces": map[string]any{"operator": "A b"}}, "operator"},
