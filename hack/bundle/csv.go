@@ -58,6 +58,10 @@ func newClusterServiceVersion(r release, source string, p *parts) (*unstructured
 		return nil, err
 	}
 	annotations["containerImage"] = r.image
+	annotations["operatorframework.io/suggested-namespace-template"], err = namespaceTemplate(p.namespace)
+	if err != nil {
+		return nil, err
+	}
 	annotations["alm-examples"] = examples
 	annotations["features.operators.openshift.io/disconnected"] = strconv.FormatBool(isPinned(r.image) && isPinned(r.trafficImage))
 	csv.SetAnnotations(annotations)
@@ -79,6 +83,18 @@ func newClusterServiceVersion(r release, source string, p *parts) (*unstructured
 	owned, err := ownedDefinitions(p.definitions)
 	spec["customresourcedefinitions"] = map[string]any{"owned": owned}
 	return csv, err
+}
+
+// namespaceTemplate is the Namespace that the console of OpenShift makes for the operator: one without its annotation admits no pod of ours
+// in a cluster that partitions CPUs for workloads.
+func namespaceTemplate(namespace *unstructured.Unstructured) (string, error) {
+	if namespace == nil {
+		return "", errors.New("config/manager has no Namespace for the operator")
+	}
+	template, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
+		"name": namespace.GetName(), "labels": namespace.GetLabels(), "annotations": namespace.GetAnnotations(),
+	}})
+	return string(template), err
 }
 
 // withImage are related images, the one of a name as a release has it; as they are when it is empty.

@@ -25,6 +25,8 @@ type parts struct {
 	clusterRules, rules map[string][]rbacv1.PolicyRule
 	// trafficImage measures over the network.
 	trafficImage string
+	// namespace is that of the operator, which whoever installs it makes.
+	namespace *unstructured.Unstructured
 	// installed is what the installer installs.
 	installed []*unstructured.Unstructured
 }
@@ -44,12 +46,13 @@ func divide(objects []*unstructured.Unstructured) (*parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	made["Namespace//"+installer.SourceNamespace] = true
 	for account := range accounts {
 		made["ServiceAccount/"+installer.SourceNamespace+"/"+account] = true
 	}
 	for _, object := range objects {
 		switch kind := object.GetKind(); {
+		case key(object) == "Namespace//"+installer.SourceNamespace:
+			p.namespace = object
 		case made[key(object)]:
 		case kind == "CustomResourceDefinition":
 			p.definitions = append(p.definitions, object)

@@ -187,11 +187,36 @@ func TestRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectRelatedImages(t, csv, image, traffic)
+	expectNamespace(t, csv)
 	if told := strings.Count(string(text), "- name: RELATED_IMAGE_TRAFFIC\n                  value: "+traffic+"\n"); told != 1 {
 		t.Errorf("%d containers are told the image that measures over the network, want one", told)
 	}
 	if strings.Contains(string(text), "controller:latest") || strings.Count(string(text), image) != 4 {
 		t.Errorf("the image stands in %d places, want two deployments, an annotation and relatedImages", strings.Count(string(text), image))
+	}
+}
+
+// expectNamespace wants the console to make the namespace of the operator as config/manager has it.
+func expectNamespace(t *testing.T, csv *unstructured.Unstructured) {
+	t.Helper()
+	var suggested unstructured.Unstructured
+	if err := suggested.UnmarshalJSON([]byte(csv.GetAnnotations()["operatorframework.io/suggested-namespace-template"])); err != nil {
+		t.Fatal(err)
+	}
+	want, err := readObject("../../config/manager/namespace.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if suggested.GetKind() != "Namespace" || suggested.GetName() != want.GetName() || suggested.GetName() != csv.GetAnnotations()["operatorframework.io/suggested-namespace"] {
+		t.Errorf("the console would make %s %s", suggested.GetKind(), suggested.GetName())
+	}
+	if diff := cmp.Diff(want.GetAnnotations(), suggested.GetAnnotations()); diff != "" {
+		t.Errorf("annotations (-config +bundle):\n%s", diff)
+	}
+	for label, value := range want.GetLabels() {
+		if suggested.GetLabels()[label] != value {
+			t.Errorf("the namespace has the labels %v, without %s=%s", suggested.GetLabels(), label, value)
+		}
 	}
 }
 
