@@ -333,6 +333,8 @@ func quiet() *v1alpha1.LatencyTest {
 	test.Spec.Nodes.Profile = "trading"
 	test.Spec.Kind = v1alpha1.LatencyTestJitter
 	test.Spec.DurationSeconds = 60
+	// Without a budget there is no outcome to wait for.
+	test.Spec.Budget = &v1alpha1.LatencyBudget{MaximumNanoseconds: time.Second.Nanoseconds()}
 	return test
 }
 
