@@ -46,13 +46,26 @@ func TestUninstall(t *testing.T) {
 		added := len(m.objects()) - len(before)
 		m.shell("kubectl delete latencytests --all --all-namespaces && kubectl delete bnp --all --wait=false && kubectl delete llnp --all")
 		m.released()
-		m.shell(way.remove)
+		m.shell(m.documented(way.remove))
 		m.await("the cluster has no object more than before", func() string {
 			return strings.Join(slices.DeleteFunc(m.objects(), func(name string) bool { return slices.Contains(before, name) }), "\n")
 		})
 		m.seen(way.name, "profile and pool Ready on 3 nodes, %d objects more than before; removed in order, and each of them is gone", added)
 	}
 	m.finish("uninstall.txt")
+}
+
+// documented is a command of docs/uninstall.md, where an overlay is not named.
+func (m *manifests) documented(command string) string {
+	m.t.Helper()
+	page, err := os.ReadFile("../../docs/uninstall.md")
+	m.check(err)
+	// The overlay is the reader's own.
+	written := strings.Join(strings.Fields(command)[:3], " ")
+	if !strings.Contains(string(page), "`"+written+"`") {
+		m.t.Fatalf("docs/uninstall.md does not say %q", written)
+	}
+	return command
 }
 
 // overlay is a folder of the cluster's owner: OpenShift, with repair, and an image of their registry.
