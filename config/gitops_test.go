@@ -4,12 +4,16 @@
 package config_test
 
 import (
+	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
 
 	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/hack/kustomization"
@@ -49,6 +53,46 @@ func TestLayoutForArgoCD(t *testing.T) {
 	} {
 		if diff := cmp.Diff(want, waves(t, folder)); diff != "" {
 			t.Errorf("sync waves in config/gitops/%s (-want +got):\n%s", folder, diff)
+		}
+	}
+}
+
+// TestLayoutHasOneRepositoryAndOneNamespace: whoever takes it over sets both in root.yaml and in apps/kustomization.yaml, and nowhere else.
+func TestLayoutHasOneRepositoryAndOneNamespace(t *testing.T) {
+	for _, folder := range []string{"apps", "apps-helm"} {
+		read := func(name string) string {
+			text, err := os.ReadFile("gitops/" + name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// As docs/gitops.md says to do it.
+			if name == "root.yaml" || name == "apps/kustomization.yaml" {
+				return strings.NewReplacer("namespace: argocd", "namespace: openshift-gitops", "https://github.com/lowlatency-dev/", "https://git.example.com/").Replace(string(text))
+			}
+			return string(text)
+		}
+		copied := t.TempDir()
+		for _, name := range []string{"root.yaml", "apps/kustomization.yaml", "apps/nodes.yaml", "apps/operator.yaml", "apps-helm/kustomization.yaml"} {
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(copied, name)), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(copied, name), []byte(read(name)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		applications, err := kustomization.Build(filepath.Join(copied, folder))
+		if err != nil {
+			t.Fatal(err)
+		}
+		root := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(read("root.yaml")), root); err != nil {
+			t.Fatal(err)
+		}
+		for _, application := range append(applications, root) {
+			repository, _, _ := unstructured.NestedString(application.Object, "spec", "source", "repoURL")
+			if application.GetNamespace() != "openshift-gitops" || repository != "https://git.example.com/lowlatency-operator" {
+				t.Errorf("%s: %s is in namespace %q and follows %q", folder, application.GetName(), application.GetNamespace(), repository)
+			}
 		}
 	}
 }

@@ -114,7 +114,7 @@ func newArgo(w *world) *argo {
 	for _, folder := range []string{"config/helm", "config/gitops"} {
 		a.check(os.CopyFS(filepath.Join(a.repository, folder), os.DirFS(filepath.Join("..", "..", folder))))
 	}
-	for _, file := range []string{"root.yaml", "apps/operator.yaml", "apps/nodes.yaml", "apps-helm/kustomization.yaml"} {
+	for _, file := range []string{"root.yaml", "apps/kustomization.yaml"} {
 		a.edit("config/gitops/"+file, publicSource, "file://"+a.repository)
 	}
 	return a
