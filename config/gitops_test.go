@@ -57,35 +57,43 @@ func TestLayoutForArgoCD(t *testing.T) {
 	}
 }
 
-// TestLayoutHasOneRepositoryAndOneNamespace: whoever takes it over sets both in root.yaml and in apps/kustomization.yaml, and nowhere else.
-func TestLayoutHasOneRepositoryAndOneNamespace(t *testing.T) {
-	for _, folder := range []string{"apps", "apps-helm"} {
-		read := func(name string) string {
-			text, err := os.ReadFile("gitops/" + name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			// As docs/gitops.md says to do it.
-			if name == "root.yaml" || name == "apps/kustomization.yaml" {
-				return strings.NewReplacer("namespace: argocd", "namespace: openshift-gitops", "https://github.com/lowlatency-dev/", "https://git.example.com/").Replace(string(text))
-			}
-			return string(text)
-		}
-		copied := t.TempDir()
-		for _, name := range []string{"root.yaml", "apps/kustomization.yaml", "apps/nodes.yaml", "apps/operator.yaml", "apps-helm/kustomization.yaml"} {
-			if err := os.MkdirAll(filepath.Dir(filepath.Join(copied, name)), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(copied, name), []byte(read(name)), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		applications, err := kustomization.Build(filepath.Join(copied, folder))
-		if err != nil {
+// moved is a file of config/gitops as docs/gitops.md says to write it for another repository and namespace.
+func moved(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile("gitops/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name == "root.yaml" || name == "apps/kustomization.yaml" {
+		return []byte(strings.NewReplacer("namespace: argocd", "namespace: openshift-gitops", "https://github.com/lowlatency-dev/", "https://git.example.com/").Replace(string(text)))
+	}
+	return text
+}
+
+// movedLayout is a copy of the folders of applications, with what is moved.
+func movedLayout(t *testing.T) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	for _, name := range []string{"root.yaml", "apps/kustomization.yaml", "apps/nodes.yaml", "apps/operator.yaml", "apps-helm/kustomization.yaml"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		root := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(read("root.yaml")), root); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, name), moved(t, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// TestLayoutHasOneRepositoryAndOneNamespace: whoever takes it over sets both in root.yaml and in apps/kustomization.yaml, and nowhere else.
+func TestLayoutHasOneRepositoryAndOneNamespace(t *testing.T) {
+	copied, root := movedLayout(t), &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(moved(t, "root.yaml"), root); err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range []string{"apps", "apps-helm"} {
+		applications, err := kustomization.Build(filepath.Join(copied, folder))
+		if err != nil {
 			t.Fatal(err)
 		}
 		for _, application := range append(applications, root) {

@@ -43,23 +43,14 @@ func newClusterServiceVersion(r release, source string, p *parts) (*unstructured
 		return nil, fmt.Errorf("%s/manifests/base.yaml has no spec", source)
 	}
 	annotations := csv.GetAnnotations()
-	if r.version == "" {
-		r.version, _ = spec["version"].(string)
-	}
-	if r.image == "" {
-		r.image = annotations["containerImage"]
-	}
+	version, _ := spec["version"].(string)
+	r.version, r.image = cmp.Or(r.version, version), cmp.Or(r.image, annotations["containerImage"])
 	examples, err := almExamples(source)
 	if err != nil {
 		return nil, err
 	}
-	icon, err := os.ReadFile(filepath.Join(source, "manifests", "icon.svg"))
-	if err != nil {
-		return nil, err
-	}
 	annotations["containerImage"] = r.image
-	annotations["operatorframework.io/suggested-namespace-template"], err = namespaceTemplate(p.namespace)
-	if err != nil {
+	if annotations["operatorframework.io/suggested-namespace-template"], err = namespaceTemplate(p.namespace); err != nil {
 		return nil, err
 	}
 	annotations["alm-examples"] = examples
@@ -70,12 +61,12 @@ func newClusterServiceVersion(r release, source string, p *parts) (*unstructured
 	if r.replaces != "" {
 		spec["replaces"] = packageName + ".v" + r.replaces
 	}
-	spec["icon"] = []any{map[string]any{"base64data": base64.StdEncoding.EncodeToString(icon), "mediatype": "image/svg+xml"}}
-	related, _, err := unstructured.NestedSlice(csv.Object, "spec", "relatedImages")
-	if err != nil {
+	if spec["icon"], err = iconOf(source); err != nil {
+		return nil, err
+	}
+	if err := addImages(csv, r); err != nil {
 		return nil, fmt.Errorf("%s/manifests/base.yaml: %w", source, err)
 	}
-	spec["relatedImages"] = append([]any{map[string]any{"name": packageName, "image": r.image}}, withImage(related, trafficName, r.trafficImage)...)
 	spec["install"], err = install(r, p)
 	if err != nil {
 		return nil, err
@@ -83,6 +74,25 @@ func newClusterServiceVersion(r release, source string, p *parts) (*unstructured
 	owned, err := ownedDefinitions(p.definitions)
 	spec["customresourcedefinitions"] = map[string]any{"owned": owned}
 	return csv, err
+}
+
+// iconOf is what catalogs show beside the name.
+func iconOf(source string) ([]any, error) {
+	icon, err := os.ReadFile(filepath.Join(source, "manifests", "icon.svg"))
+	if err != nil {
+		return nil, err
+	}
+	return []any{map[string]any{"base64data": base64.StdEncoding.EncodeToString(icon), "mediatype": "image/svg+xml"}}, nil
+}
+
+// addImages adds the images of the release to the related ones.
+func addImages(csv *unstructured.Unstructured, r release) error {
+	related, _, err := unstructured.NestedSlice(csv.Object, "spec", "relatedImages")
+	if err != nil {
+		return err
+	}
+	images := append([]any{map[string]any{"name": packageName, "image": r.image}}, withImage(related, trafficName, r.trafficImage)...)
+	return unstructured.SetNestedSlice(csv.Object, images, "spec", "relatedImages")
 }
 
 // namespaceTemplate is the Namespace that the console of OpenShift makes for the operator: one without its annotation admits no pod of ours

@@ -50,26 +50,32 @@ func divide(objects []*unstructured.Unstructured) (*parts, error) {
 		made["ServiceAccount/"+installer.SourceNamespace+"/"+account] = true
 	}
 	for _, object := range objects {
-		switch kind := object.GetKind(); {
-		case key(object) == "Namespace//"+installer.SourceNamespace:
-			p.namespace = object
-		case made[key(object)]:
-		case kind == "CustomResourceDefinition":
-			p.definitions = append(p.definitions, object)
-		case kind == "Deployment":
-			p.deployments = append(p.deployments, object)
-		case kind == "PodTemplate":
-			// Operator Lifecycle Manager takes none: of a bundle the manager reads the image from its environment.
-			p.trafficImage = imageOf(object)
-		case kind == "Service", kind == "PodDisruptionBudget":
-			object.SetNamespace("")
-			p.bundled = append(p.bundled, object)
-		default:
-			p.installed = append(p.installed, object)
+		if !made[key(object)] {
+			p.add(object)
 		}
 	}
 	p.clusterRules[installerAccount] = append(p.clusterRules[installerAccount], rightsToInstall(p.installed)...)
 	return p, nil
+}
+
+// add puts an object to those of whoever installs it.
+func (p *parts) add(object *unstructured.Unstructured) {
+	switch kind := object.GetKind(); {
+	case key(object) == "Namespace//"+installer.SourceNamespace:
+		p.namespace = object
+	case kind == "CustomResourceDefinition":
+		p.definitions = append(p.definitions, object)
+	case kind == "Deployment":
+		p.deployments = append(p.deployments, object)
+	case kind == "PodTemplate":
+		// Operator Lifecycle Manager takes none: of a bundle the manager reads the image from its environment.
+		p.trafficImage = imageOf(object)
+	case kind == "Service", kind == "PodDisruptionBudget":
+		object.SetNamespace("")
+		p.bundled = append(p.bundled, object)
+	default:
+		p.installed = append(p.installed, object)
+	}
 }
 
 // imageOf is the image of the first container of a PodTemplate; "" where there is none.

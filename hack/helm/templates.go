@@ -38,7 +38,7 @@ type answer struct {
 }
 
 // wholeNamespace is a namespace that is all of a value: without quotes, YAML reads one such as 2024 as a number.
-var wholeNamespace = regexp.MustCompile(`(?m)^( *(?:- )?\w+: \{\{ \.Values\.namespaces\.(?:operator|agents)) \}\}$`) //nolint:gochecknoglobals // Compiled once.
+var wholeNamespace = regexp.MustCompile(`(?m)^( *(?:- )?\w+: \{\{ \.Values\.namespaces\.(?:operator|agents)) \}\}$`)
 
 // questionCount is how many questions there are.
 const questionCount = 4
