@@ -105,6 +105,8 @@ func rules() []rule {
 		{matches: `pool x2( |$)`, need: clusters, instead: []string{"pool x2", "pool x2-onload"}},
 		{matches: `^kubectl get bnp$`, need: clusters, illustrates: "a cluster with two pools"},
 		{matches: `^kubectl lowlatency report`, need: clusters, instead: []string{"--directory /must-gather", "--directory ."}},
+		// The simulated node of that name has a profile already.
+		{matches: `^kubectl (label node|get lln|lowlatency node) worker-1`, in: "docs/quick-start.md", need: clusters, instead: []string{"worker-1", "worker-3"}},
 		{matches: `^kubectl (get|apply|describe|explain|delete|label|wait|annotate|patch|-n)|^kubectl lowlatency (node|pool) [^-]`, need: clusters},
 
 		{matches: `.`, in: "docs/troubleshooting.md", need: alone, exits: []int{0, 1, 2, 3}, why: "the page is about what goes wrong, and shows the output"},
