@@ -191,7 +191,7 @@ func (d *decider) clientNotClaimed(result *v1alpha1.LatencyTestResult) string {
 
 // wait says how far a Job is that is under way, and ends one whose pod does not start, or whose pod nobody hears of any more.
 func (d *decider) wait(job *batchv1.Job, c *candidate, result *v1alpha1.LatencyTestResult, age time.Duration) {
-	if problem := d.isLost(job, c, result, age); problem != nil {
+	if problem := d.lost(job, c, result, age); problem != nil {
 		d.stop(job)
 		d.fail(result, problem)
 		return
@@ -209,9 +209,9 @@ func (d *decider) wait(job *batchv1.Job, c *candidate, result *v1alpha1.LatencyT
 	d.tell(result, sentence)
 }
 
-// isLost says why nothing will come of a Job that is under way; nil while something may. The pod of a node that has died does not end, and so its Job does
+// lost says why nothing will come of a Job that is under way; nil while something may. The pod of a node that has died does not end, and so its Job does
 // not either, even past its deadline: Kubernetes waits for the end of pods before it says that a Job has failed.
-func (d *decider) isLost(job *batchv1.Job, c *candidate, result *v1alpha1.LatencyTestResult, age time.Duration) *fault {
+func (d *decider) lost(job *batchv1.Job, c *candidate, result *v1alpha1.LatencyTestResult, age time.Duration) *fault {
 	if ready := fleet.ReadyCondition(c.node); ready != nil && ready.Status != corev1.ConditionTrue {
 		left := ready.LastTransitionTime.Add(nodeGone).Sub(d.Now)
 		if left <= 0 {
