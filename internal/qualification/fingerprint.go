@@ -10,21 +10,22 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
+// Told is what the kubelet of a node tells of it, in the status of the Node.
+type Told struct{ Kernel, SystemUUID string }
+
 // FingerprintOf is what decides about the latency of a node, from what its kubelet tells of it, and from what its agent has reported. The report is nil for a
 // node that no profile governs: then machine and kernel alone are known.
-func FingerprintOf(told *corev1.NodeSystemInfo, report *v1alpha1.LowLatencyNode) v1alpha1.LatencyFingerprint {
+func FingerprintOf(told Told, report *v1alpha1.LowLatencyNode) v1alpha1.LatencyFingerprint {
 	found := v1alpha1.LatencyFingerprint{}
 	if report != nil && report.Status.Inventory != nil {
 		found = FingerprintOfInventory(report.Spec.PlanHash, report.Status.Inventory, report.Status.BypassNICs)
 	}
 	if found.Kernel == "" {
-		found.Kernel = shorten.Value(told.KernelVersion, v1alpha1.MaxInventoryTextLength)
+		found.Kernel = shorten.Value(told.Kernel, v1alpha1.MaxInventoryTextLength)
 	}
 	found.SystemUUID = shorten.Value(told.SystemUUID, v1alpha1.MaxInventoryTextLength)
 	return found

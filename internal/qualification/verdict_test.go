@@ -124,7 +124,7 @@ func testedNode() (*corev1.Node, *v1alpha1.LowLatencyNode) {
 
 func testedFingerprint() v1alpha1.LatencyFingerprint {
 	node, report := testedNode()
-	return FingerprintOf(&node.Status.NodeInfo, report)
+	return FingerprintOf(Told{Kernel: node.Status.NodeInfo.KernelVersion}, report)
 }
 
 func TestFingerprintDifferences(t *testing.T) {
@@ -186,7 +186,7 @@ func TestFingerprintDifferences(t *testing.T) {
 			then := testedFingerprint()
 			node, report := testedNode()
 			tc.change(node, report)
-			if diff := cmp.Diff(tc.want, Differences(then, FingerprintOf(&node.Status.NodeInfo, report))); diff != "" {
+			if diff := cmp.Diff(tc.want, Differences(then, FingerprintOf(Told{Kernel: node.Status.NodeInfo.KernelVersion}, report))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -194,11 +194,11 @@ func TestFingerprintDifferences(t *testing.T) {
 	// Two NICs of one driver may have different firmware.
 	_, two := testedNode()
 	two.Status.Inventory.NICs = append(two.Status.Inventory.NICs, v1alpha1.InventoryNIC{PCIAddress: "0000:3b:00.1", Driver: "sfc", DriverVersion: "5.3", FirmwareVersion: "8.1"})
-	if diff := cmp.Diff([]v1alpha1.LatencyFingerprintDriver{{Name: "sfc", Version: "5.3", Firmware: "8.1, 8.4"}}, FingerprintOf(&corev1.NodeSystemInfo{}, two).Drivers); diff != "" {
+	if diff := cmp.Diff([]v1alpha1.LatencyFingerprintDriver{{Name: "sfc", Version: "5.3", Firmware: "8.1, 8.4"}}, FingerprintOf(Told{}, two).Drivers); diff != "" {
 		t.Errorf("two NICs (-want +got):\n%s", diff)
 	}
 	node, _ := testedNode()
-	if diff := cmp.Diff(v1alpha1.LatencyFingerprint{Kernel: "6.12.0-rt"}, FingerprintOf(&node.Status.NodeInfo, nil)); diff != "" {
+	if diff := cmp.Diff(v1alpha1.LatencyFingerprint{Kernel: "6.12.0-rt"}, FingerprintOf(Told{Kernel: node.Status.NodeInfo.KernelVersion}, nil)); diff != "" {
 		t.Errorf("a node without a report (-want +got):\n%s", diff)
 	}
 }

@@ -34,7 +34,7 @@ func askedWorld(t *testing.T) *World {
 		Kind: v1alpha1.LatencyTestJitter, Nodes: v1alpha1.LatencyTestNodes{Profile: "trading"}, Budget: &v1alpha1.LatencyBudget{MaximumNanoseconds: 10_000},
 	}
 	test.Status.Results = []v1alpha1.LatencyTestResult{{Node: "n", Activity: v1alpha1.LatencyIdle, Measured: &v1alpha1.LatencyMeasurement{
-		CompletedTime: metav1.NewTime(noon()), Fingerprint: qualification.FingerprintOf(&node.Status.NodeInfo, report), CPUs: "2",
+		CompletedTime: metav1.NewTime(noon()), Fingerprint: qualification.FingerprintOf(qualification.Told{Kernel: node.Status.NodeInfo.KernelVersion}, report), CPUs: "2",
 		ParametersHash: qualification.ParametersOf(&test.Spec).Hash(), MaximumNanoseconds: 9_000,
 	}}}
 	return &World{

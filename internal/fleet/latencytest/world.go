@@ -80,7 +80,8 @@ type candidate struct {
 
 // fingerprint is what the node is now.
 func (c *candidate) fingerprint() v1alpha1.LatencyFingerprint {
-	return qualification.FingerprintOf(&c.node.Status.NodeInfo, c.report)
+	info := &c.node.Status.NodeInfo
+	return qualification.FingerprintOf(qualification.Told{Kernel: info.KernelVersion, SystemUUID: info.SystemUUID}, c.report)
 }
 
 // unsettled says why the node cannot be measured now; "" when it can. A node on its way to another plan is measured when it

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
@@ -58,7 +56,7 @@ func TestFingerprintOfQualification(t *testing.T) {
 
 	// What the operator makes of what this agent has reported.
 	node.Status.Inventory = look().Inventory
-	node.Spec.Qualification = &v1alpha1.NodeQualification{Fingerprint: qualification.FingerprintOf(&corev1.NodeSystemInfo{}, node)}
+	node.Spec.Qualification = &v1alpha1.NodeQualification{Fingerprint: qualification.FingerprintOf(qualification.Told{}, node)}
 	if node.Spec.Qualification.Fingerprint.MitigationsHash == "" {
 		t.Fatal("the inventory tells nothing of mitigations")
 	}
