@@ -132,8 +132,8 @@ func (p Part) Words() string {
 }
 
 // parts are the parts of two fingerprints, one beside the other. A stack is a part only where both have it: a pool that was added,
-// deleted or mistyped changes nothing that runs on the node. So are the machine, which an agent does not know, the mitigations and the versions of drivers and of their NICs' firmware, which
-// earlier versions of the operator did not tell, and which the host does not tell while a module is not loaded.
+// deleted or mistyped changes nothing that runs on the node. So are the machine, which an agent does not know, the mitigations and the versions of
+// drivers and of their NICs' firmware, which earlier versions of the operator did not tell, and which the host does not tell while a module is not loaded.
 func parts(then, now v1alpha1.LatencyFingerprint) []Part {
 	all := []Part{
 		{"kernel", "the kernel", then.Kernel, now.Kernel, false},

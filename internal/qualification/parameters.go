@@ -71,14 +71,19 @@ func (p *Parameters) Addresses() []string {
 		return nil
 	}
 	for _, side := range p.Sides() {
-		for _, text := range []string{side.Server.Address, side.Client.Address} {
-			address, _, _ := strings.Cut(text, "/")
-			if address != "" && !slices.Contains(found, address) {
+		for _, end := range []*v1alpha1.TestEnd{&side.Server, &side.Client} {
+			if address := AddressOf(end); address != "" && !slices.Contains(found, address) {
 				found = append(found, address)
 			}
 		}
 	}
 	return found
+}
+
+// AddressOf is the address of an end without the length of its prefix; "" where it has none of its own.
+func AddressOf(end *v1alpha1.TestEnd) string {
+	address, _, _ := strings.Cut(end.Address, "/")
+	return address
 }
 
 // Group is the group of multicast on which messages go; "" where they do not go so. Members of one receive what all others send to it.

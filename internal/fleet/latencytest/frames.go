@@ -6,7 +6,6 @@ package latencytest
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
@@ -53,15 +52,9 @@ func frameArgs(pool *v1alpha1.BypassNICPool, end *v1alpha1.TestEnd) []string {
 	}
 	args := []string{"--afxdp-pool=" + pool.Name, "--afxdp-ports=" + commas(slices.Sorted(slices.Values(stack.Steering.UDPPorts))), fmt.Sprintf("--afxdp-first-queue=%d", first)}
 	if end.Address != "" {
-		args = append(args, "--afxdp-address="+addressOfEnd(end))
+		args = append(args, "--afxdp-address="+qualification.AddressOf(end))
 	}
 	return args
-}
-
-// addressOfEnd is the address of an end without the length of its prefix.
-func addressOfEnd(end *v1alpha1.TestEnd) string {
-	address, _, _ := strings.Cut(end.Address, "/")
-	return address
 }
 
 // besideNIC says that the messages of an end would not go by the NIC of its pool; "" when they do, or nobody says so. A NIC whose sockets of AF_XDP are

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -15,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
@@ -199,15 +199,8 @@ func (d *decider) missing() string {
 	if len(strangers) == 0 {
 		return ""
 	}
-	named := strings.Join(strangers[:min(mostNamed, len(strangers))], ", ")
-	if more := len(strangers) - mostNamed; more > 0 {
-		named = fmt.Sprintf("%s and %d more", named, more)
-	}
-	return "spec.nodes.names has names that no Node has: " + named
+	return "spec.nodes.names has names that no Node has: " + fleet.Names(strangers)
 }
-
-// mostNamed is how many nodes a sentence names.
-const mostNamed = 5
 
 // first is what the first node of an outcome says, and how many there are.
 func (d *decider) first(count int32, outcome v1alpha1.LatencyOutcome) string {

@@ -279,7 +279,7 @@ func (d *decider) addressOf(job *batchv1.Job, side *qualification.Side) (address
 	}
 	pool, _ := d.poolOf(&side.Server)
 	if side.IsServerOnHost {
-		return addressOfEnd(&side.Server), ""
+		return qualification.AddressOf(&side.Server), ""
 	}
 	if pool == nil || pool.Spec.NetworkAttachment == nil {
 		return ipv4(pod.Status.PodIP), "the server: pod " + pod.Name + " has no IPv4 address"
@@ -345,7 +345,7 @@ func (w *World) serverJobFor(server *candidate, result *v1alpha1.LatencyTestResu
 	args := []string{"--kind=" + string(parameters.Kind), "--role=Server"}
 	side := parameters.SideOf(int(result.ComparedRuns))
 	if side.IsServerOnHost {
-		args = append(args, "--listen="+addressOfEnd(&side.Server))
+		args = append(args, "--listen="+qualification.AddressOf(&side.Server))
 	}
 	job := w.trafficJob(server, &side.Server, result.Server.Job, seconds, trafficMebibytes, append(args, w.nicArgs(&side, &side.Server)...))
 	if side.IsServerOnHost {
