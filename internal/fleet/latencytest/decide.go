@@ -153,18 +153,21 @@ func (d *decider) conclude(job *batchv1.Job, c *candidate, result *v1alpha1.Late
 		d.fail(result, problem)
 		return
 	}
-	verdict := qualification.Judge(measured, qualification.BudgetOf(&d.Test.Spec, c.profile))
+	verdict := d.verdict(c, measured)
 	if !isUnclear(verdict.Outcome, verdict.Reason) {
-		d.succeed(result, measured)
+		d.succeed(c, result, measured)
 		return
 	}
 	if result.Measured == nil || !d.isConclusive(c, result.Measured) {
 		// Its figures are all that there is.
-		attempts := result.Attempts
-		d.succeed(result, measured)
-		result.Attempts = attempts
+		d.keep(c, result, measured)
 	}
 	d.fail(result, &fault{verdict.Reason, verdict.Message})
+}
+
+// verdict is what a measurement of a node is worth by the budget of now.
+func (d *decider) verdict(c *candidate, measured *v1alpha1.LatencyMeasurement) qualification.Verdict {
+	return qualification.Judge(measured, qualification.BudgetOf(&d.Test.Spec, c.profile))
 }
 
 // isUnclear reports whether a measurement says nothing of a node that another one might say: what lacks a budget is measured well.
@@ -175,8 +178,7 @@ func isUnclear(outcome v1alpha1.LatencyOutcome, reason string) bool {
 // isConclusive reports whether an earlier measurement still counts for or against a node.
 func (d *decider) isConclusive(c *candidate, measured *v1alpha1.LatencyMeasurement) bool {
 	freshness, _ := d.freshness(c, measured)
-	return freshness == v1alpha1.LatencyFresh &&
-		qualification.Judge(measured, qualification.BudgetOf(&d.Test.Spec, c.profile)).Outcome != v1alpha1.LatencyInconclusive
+	return freshness == v1alpha1.LatencyFresh && d.verdict(c, measured).Outcome != v1alpha1.LatencyInconclusive
 }
 
 // clientNotClaimed is notClaimed of the client of a run; "" where nothing goes over the network.
@@ -259,12 +261,19 @@ func (d *decider) fail(result *v1alpha1.LatencyTestResult, problem *fault) {
 	result.Attempts, result.AttemptedTime = min(result.Attempts+1, v1alpha1.MaxTestRuns), new(metav1.NewTime(d.Now))
 }
 
-// succeed notes a measurement, and keeps the one before without its histograms and intervals.
-func (d *decider) succeed(result *v1alpha1.LatencyTestResult, measured *v1alpha1.LatencyMeasurement) {
+// succeed notes a measurement that can be judged.
+func (d *decider) succeed(c *candidate, result *v1alpha1.LatencyTestResult, measured *v1alpha1.LatencyMeasurement) {
 	result.Activity, result.PendingFingerprint = v1alpha1.LatencyIdle, nil
 	result.Attempts, result.AttemptedTime = 0, nil
-	if result.Measured != nil {
-		result.Previous = d.asPrevious(result.Measured)
+	d.keep(c, result, measured)
+}
+
+// keep writes a measurement down, and the one before without its histograms and intervals, unless that was unclear: the next one is compared with what is known.
+func (d *decider) keep(c *candidate, result *v1alpha1.LatencyTestResult, measured *v1alpha1.LatencyMeasurement) {
+	if before := result.Measured; before != nil {
+		if verdict := d.verdict(c, before); !isUnclear(verdict.Outcome, verdict.Reason) {
+			result.Previous = d.asPrevious(before)
+		}
 	}
 	result.Measured = d.inRoom(measured)
 }
@@ -281,7 +290,7 @@ func (d *decider) judge(c *candidate, result *v1alpha1.LatencyTestResult) {
 		// The last run says more than one that does not count any more.
 		return
 	}
-	verdict := qualification.Judge(result.Measured, qualification.BudgetOf(&d.Test.Spec, c.profile))
+	verdict := d.verdict(c, result.Measured)
 	message := verdict.Message
 	if why != "" {
 		message = why + "; it was: " + message

@@ -164,6 +164,34 @@ func TestUnclearMeasurements(t *testing.T) {
 	}
 }
 
+// TestUnclearMeasurementsAreNoneBefore: what is stale is compared with the next that can be judged, however many came between.
+func TestUnclearMeasurementsAreNoneBefore(t *testing.T) {
+	s := newPingPong(t)
+	s.Test.Spec.Budget.Path = v1alpha1.LatencyPathAccelerated
+	measures := func(kernel string, p99 int64, change ...func(*qualification.Record)) {
+		t.Helper()
+		s.Now = s.Now.Add(maximumRetry)
+		s.step()
+		s.serves("node-1", "10.0.0.7")
+		s.step()
+		s.ends("node-1", pingPongRecord(t, p99, append(change, func(r *qualification.Record) { r.Kernel, r.Network.ServerKernel = kernel, kernel })...))
+		s.step()
+	}
+	measures("6.12", 9_500, accelerated)
+	s.expect("node-1", "Idle Passed Fresh WithinBudget")
+	first := s.of("node-1").Measured.CompletedTime
+	s.Reports["node-1"].Status.Inventory.KernelRelease, s.Nodes[0].Status.NodeInfo.KernelVersion = "6.13", "6.13"
+	for range 2 {
+		measures("6.13", 9_600)
+		s.expect("node-1", "Idle Inconclusive Fresh NotAccelerated")
+	}
+	measures("6.13", 9_700, accelerated)
+	s.expect("node-1", "Idle Passed Fresh WithinBudget")
+	if before := s.of("node-1").Previous; before == nil || before.CompletedTime != first {
+		t.Errorf("the measurement before is %+v", before)
+	}
+}
+
 // TestRunIsAskedForMeanwhile: a measurement that had begun before is not the one that is asked for.
 func TestRunIsAskedForMeanwhile(t *testing.T) {
 	s := newScene(t, "node-1")

@@ -52,6 +52,14 @@ func largestMeasurement(sizes, rates int) *v1alpha1.LatencyMeasurement {
 	}
 }
 
+// hasPrevious fails the test where the measurement before takes no room.
+func hasPrevious(t *testing.T, result *v1alpha1.LatencyTestResult) {
+	t.Helper()
+	if result.Previous == nil {
+		t.Fatalf("node %s has no measurement before", result.Node)
+	}
+}
+
 // TestResultsFindRoom: etcd takes objects of 1.5 MiB, and a test with the most nodes is one, with intervals as far as there is room for them.
 func TestResultsFindRoom(t *testing.T) {
 	sizesOf := func(count int) *v1alpha1.PingPongTest {
@@ -99,7 +107,8 @@ func TestResultsFindRoom(t *testing.T) {
 				result := &s.Test.Status.Results[i]
 				result.Message = strings.Repeat("m", 500)
 				result.Measured = measured
-				d.succeed(result, measured)
+				d.succeed(&d.selectedNodes[i], result, measured)
+				hasPrevious(t, result)
 			}
 			text, err := json.Marshal(s.Test)
 			if err != nil {
