@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
 // repository is a work tree of git with one profile at the ref main, in the file trading.yaml of the folder profiles.
@@ -191,5 +193,33 @@ func TestGitRefsThatAreNone(t *testing.T) {
 				t.Errorf("exit code %d, standard error %q, want %q", got.code, got.err, tc.want)
 			}
 		})
+	}
+}
+
+// TestSelectorsThatMeanTheSame are the same text, and others are not.
+func TestSelectorsThatMeanTheSame(t *testing.T) {
+	labelled := func(labels v1alpha1.Labels, expressions ...v1alpha1.LabelExpression) v1alpha1.NodeSelector {
+		return v1alpha1.NodeSelector{MatchLabels: labels, MatchExpressions: expressions}
+	}
+	in := func(values ...v1alpha1.LabelValue) v1alpha1.LabelExpression {
+		return v1alpha1.LabelExpression{Key: "role", Operator: v1alpha1.LabelIn, Values: values}
+	}
+	not := v1alpha1.LabelExpression{Key: "role", Operator: v1alpha1.LabelNotIn, Values: []v1alpha1.LabelValue{"a"}}
+	for name, tc := range map[string]struct {
+		one, other v1alpha1.NodeSelector
+		same       bool
+	}{
+		"one value of In":       {labelled(v1alpha1.Labels{"role": "a"}), labelled(nil, in("a")), true},
+		"both":                  {labelled(v1alpha1.Labels{"role": "a"}), labelled(v1alpha1.Labels{"role": "a"}, in("a")), true},
+		"a value twice":         {labelled(nil, in("b", "a")), labelled(nil, in("a", "b", "a")), true},
+		"another value":         {labelled(v1alpha1.Labels{"role": "a"}), labelled(nil, in("b")), false},
+		"one that contradicts":  {labelled(v1alpha1.Labels{"role": "a"}), labelled(v1alpha1.Labels{"role": "a"}, in("b")), false},
+		"the opposite":          {labelled(nil, in("a")), labelled(nil, not), false},
+		"the order of keys":     {labelled(v1alpha1.Labels{"role": "a", "zone": "z"}), labelled(v1alpha1.Labels{"zone": "z"}, in("a")), true},
+		"one value more of one": {labelled(nil, in("a")), labelled(nil, in("a", "b")), false},
+	} {
+		if one, other := selectorText(tc.one), selectorText(tc.other); (one == other) != tc.same {
+			t.Errorf("%s: %q and %q", name, one, other)
+		}
 	}
 }

@@ -139,8 +139,16 @@ func selectorText(selector v1alpha1.NodeSelector) string {
 		for _, value := range expression.Values {
 			values = append(values, string(value))
 		}
+		slices.Sort(values)
+		values = slices.Compact(values)
+		key := string(expression.Key)
+		if label, named := all.MatchLabels[key]; expression.Operator == v1alpha1.LabelIn && len(values) == 1 && (!named || label == values[0]) {
+			// In with one value is what a label in matchLabels means.
+			all.MatchLabels[key] = values[0]
+			continue
+		}
 		all.MatchExpressions = append(all.MatchExpressions, metav1.LabelSelectorRequirement{
-			Key: string(expression.Key), Operator: metav1.LabelSelectorOperator(expression.Operator), Values: values,
+			Key: key, Operator: metav1.LabelSelectorOperator(expression.Operator), Values: values,
 		})
 	}
 	return metav1.FormatLabelSelector(all)
