@@ -314,8 +314,10 @@ type RolloutSpec struct {
 	// comes back with the former ones by itself; others are refused. ByHandAccepted: they are tried also where GRUB keeps
 	// its environment on LVM, MD RAID, btrfs or ZFS and cannot write there. A kernel that does not come up is then started
 	// again and again until somebody chooses the former entry at the console; one that comes up and is not verified is
-	// taken back as elsewhere. It has no effect on OpenShift. When omitted, this means the user has no opinion and the
-	// operator chooses a default, which is subject to change over time. The current default is Automatic.
+	// taken back as elsewhere. They are tried also where /etc/crypttab has a disk that the TPM opens, and that may ask for
+	// its passphrase with other arguments, until somebody starts the host again. It has no effect on OpenShift. When
+	// omitted, this means the user has no opinion and the operator chooses a default, which is subject to change over
+	// time. The current default is Automatic.
 	// +optional
 	BootFallback BootFallback `json:"bootFallback,omitempty"`
 }

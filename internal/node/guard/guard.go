@@ -80,6 +80,8 @@ const (
 var (
 	// ErrUnfinished tells that the host is being changed already.
 	ErrUnfinished = errors.New("a change of this host is not finished")
+	// ErrAtWork tells that another guard works on the host.
+	ErrAtWork = errors.New("another guard is at work on this host, changing it, taking something back, or removing itself")
 	// ErrTried tells that the same operations were taken back before.
 	ErrTried = errors.New("these operations were tried and taken back")
 )

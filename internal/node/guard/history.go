@@ -254,6 +254,10 @@ func (g *Guard) begin(b journal.Begin) error {
 	if err := g.makeFolders(StateFolder); err != nil {
 		return err
 	}
+	// Whoever begins something else than the removal that was asked for has asked for another host.
+	if err := g.forgetRemoval(); err != nil {
+		return err
+	}
 	return g.replaceJournal(journalFile, []journal.Record{{Begin: &b}})
 }
 

@@ -45,7 +45,8 @@ Documentation=https://github.com/lowlatency-dev/lowlatency-operator/blob/main/do
 DefaultDependencies=no
 After=local-fs.target
 IgnoreOnIsolate=yes
-ConditionPathExists=` + journalFile + `
+ConditionPathExists=|` + journalFile + `
+ConditionPathExists=|` + removalFile + `
 [Service]
 ExecStart=` + Program + ` trial
 KillMode=mixed
@@ -95,6 +96,7 @@ WantedBy=timers.target
 
 const (
 	bootService  = "lowlatency-guard.service"
+	trialService = "lowlatency-guard-trial.service"
 	inboxService = "lowlatency-guard-inbox.service"
 	inboxPath    = "lowlatency-guard-inbox.path"
 	inboxTimer   = "lowlatency-guard-inbox.timer"
@@ -104,7 +106,7 @@ const (
 // end, what goes on with the removal at the next start goes after everything else.
 func install(program []byte) []target {
 	executable := hostfile.State{Type: hostfile.Regular, Mode: 0o755, Content: program}
-	boot, trial := path.Join(systemdFolder, bootService), systemdFolder+"/lowlatency-guard-trial.service"
+	boot, trial := path.Join(systemdFolder, bootService), path.Join(systemdFolder, trialService)
 	inbox, watch, timer := path.Join(systemdFolder, inboxService), path.Join(systemdFolder, inboxPath), path.Join(systemdFolder, inboxTimer)
 	wants := func(target, unit string) string {
 		return path.Join(systemdFolder, target+".target.wants", path.Base(unit))
@@ -155,7 +157,7 @@ func (g *Guard) Install(ctx context.Context, program []byte) error {
 
 // checkFormats refuses to work with what a newer guard has written.
 func (g *Guard) checkFormats() error {
-	for _, name := range []string{inForceFile, journalFile, foreignFile, trustFile, takenFile} {
+	for _, name := range []string{inForceFile, journalFile, foreignFile, removalFile, trustFile, takenFile} {
 		file, err := g.disk.Read(name)
 		if err != nil {
 			return err

@@ -165,6 +165,7 @@ func (g *Guard) renewKubelet(ctx context.Context, k *journal.Kubelet) error {
 		return errors.Join(g.removeStateFiles(h), g.runUnits(ctx, k))
 	}
 	g.tell("The kubelet is started again: " + k.Unit + ".")
+	g.haveFollowed(ctx, h)
 	problem := g.machine.Tool(ctx, systemctl, "stop", k.Unit)
 	if problem != nil {
 		problem = fmt.Errorf("stopping the kubelet: %w", problem)
@@ -178,6 +179,17 @@ func (g *Guard) renewKubelet(ctx context.Context, k *journal.Kubelet) error {
 		}
 	}
 	return problem
+}
+
+// haveFollowed has systemd run what ends a trial, which waits for whoever works on the host now: when that one is killed at a terminal, nobody
+// else would start the kubelet again. The unit that carries out instructions is started again by systemd itself.
+func (g *Guard) haveFollowed(ctx context.Context, h *history) {
+	if h.current == nil || h.current.begin.Instruction != nil {
+		return
+	}
+	if err := g.machine.Tool(ctx, systemctl, "--no-block", "start", trialService); err != nil {
+		g.tell("Nobody starts the kubelet again when this process is killed now: " + err.Error())
+	}
 }
 
 // runUnits has the units that the kubelet needs run again. At the start of a host they are not waited for: they may wait for the guard.

@@ -178,7 +178,7 @@ func (b Below) Lock() (func(), error) {
 			return func() { _ = file.Close() }, nil
 		}
 		if time.Now().After(end) {
-			return nil, errors.Join(fmt.Errorf("the guard of this host has been at work for %s and still is, changing it, taking something back, or removing itself: try again: %w", lockWait, err), file.Close())
+			return nil, errors.Join(fmt.Errorf("%w, for %s so far: try again: %w", ErrAtWork, lockWait, err), file.Close())
 		}
 	}
 }

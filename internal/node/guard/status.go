@@ -155,24 +155,6 @@ func (g *Guard) CheckWritten() ([]string, error) {
 	return differences, nil
 }
 
-// Remove brings the host back to what it was before all plans. What is being tried is taken back first.
-func (g *Guard) Remove(ctx context.Context) (Next, error) {
-	h, err := g.load()
-	if err != nil {
-		return Nothing, err
-	}
-	if h.current != nil && h.current.stage() != journal.Reverted && h.current.stage() != journal.InForce {
-		next, err := g.TakeBack(ctx, instruction.ReasonWithdrawn, "it was asked for")
-		if err != nil || h.inForce == nil || next == Reboot {
-			return next, err
-		}
-	}
-	return g.Apply(ctx, Wanted{DeadlineSeconds: defaultDeadlineSeconds})
-}
-
-// defaultDeadlineSeconds is for the removal, which nobody has given a deadline.
-const defaultDeadlineSeconds = 600
-
 // Forget removes what the guard remembers of a change that was taken back. It is an error when something is in force.
 func (g *Guard) Forget() error {
 	h, err := g.load()
@@ -221,7 +203,7 @@ func (g *Guard) ownFolders() ([]string, error) {
 
 // removeState removes what is in the guard's folder. Whose instructions were taken goes late: until then the next start goes on.
 func (g *Guard) removeState() error {
-	for _, name := range []string{inForceFile, journalFile, foreignFile, InboxFile, trustFile, takenFile} {
+	for _, name := range []string{inForceFile, journalFile, foreignFile, removalFile, InboxFile, trustFile, takenFile} {
 		if err := hostfile.RemoveLeftover(g.disk, name); err != nil {
 			return err
 		}
@@ -277,6 +259,9 @@ func (w *work) describeBoot(h *history) []string {
 		lines = append(lines, "try    once, with an entry of its own of "+w.loader.Name()+", and keep it when it is verified")
 		if w.stuck != "" {
 			lines = append(lines, "beware a kernel that does not come up is started again and again, until somebody chooses the entry before at the console: "+w.stuck)
+		}
+		if w.sealed != "" {
+			lines = append(lines, "beware the start may wait for a passphrase, until somebody types it or starts the host again: "+w.sealed)
 		}
 	}
 	if w.reboot {

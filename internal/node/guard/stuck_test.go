@@ -141,3 +141,63 @@ func TestAStuckTrialThatDoesNotComeUp(t *testing.T) {
 		t.Errorf("Report() = %+v", report)
 	}
 }
+
+// newSealedWorld is a host with a disk that its TPM opens.
+func newSealedWorld(t *testing.T, crypttab string) *world {
+	t.Helper()
+	w := newWorld(t)
+	for _, files := range []map[string]hostfile.State{w.seen, w.kept} {
+		files["/etc/crypttab"] = hostfile.File(crypttab, 0o644)
+	}
+	return w
+}
+
+// TestADiskThatTheTPMOpens may stay closed with other arguments, and the start then waits for a passphrase that nobody types.
+func TestADiskThatTheTPMOpens(t *testing.T) {
+	const refused = "the disk root is opened with a key that the TPM keeps (/etc/crypttab)"
+	for name, tc := range map[string]struct {
+		crypttab   string
+		operations []operation.Operation
+		want       string
+	}{
+		"refused":             {"root UUID=1 none luks,tpm2-device=auto\n", trading(), refused},
+		"accepted by name":    {"root UUID=1 none luks,tpm2-device=auto\n", byHand(trading()), ""},
+		"not at the start":    {"data UUID=1 none tpm2-device=auto,noauto\n", trading(), ""},
+		"a passphrase":        {"root UUID=1 none luks,discard\n", trading(), ""},
+		"a comment":           {"# root UUID=1 none tpm2-device=auto\n", trading(), ""},
+		"no arguments change": {"root UUID=1 none luks,tpm2-device=auto\n", []operation.Operation{operation.SetSysctl("vm.stat_interval", "10")}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newSealedWorld(t, tc.crypttab)
+			before := w.manifest()
+			_, err := w.guard().Describe(t.Context(), tc.operations)
+			if (tc.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("Describe() = %v, want %q", err, tc.want)
+			}
+			_, err = w.guard().Apply(t.Context(), wanted(tc.operations))
+			if (tc.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("Apply() = %v, want %q", err, tc.want)
+			}
+			if diff := cmp.Diff(before, w.manifest()); tc.want != "" && diff != "" {
+				t.Errorf("something was written (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestASealedHostComesBack: one that got its arguments before anybody sealed a disk is given back all the same, and who looks is told.
+func TestASealedHostComesBack(t *testing.T) {
+	w := newWorld(t)
+	w.enact(trading())
+	for _, files := range []map[string]hostfile.State{w.seen, w.kept} {
+		files["/etc/crypttab"] = hostfile.File("root UUID=1 none luks,tpm2-device=auto\n", 0o644)
+	}
+	lines, err := w.guard().Describe(t.Context(), nil)
+	if err != nil || !strings.Contains(strings.Join(lines, "\n"), "beware the start may wait for a passphrase") {
+		t.Errorf("Describe() = %q, %v", lines, err)
+	}
+	w.enact(nil)
+	if status, err := w.guard().Status(); err != nil || status.InForce != "" {
+		t.Errorf("Status() = %+v, %v", status, err)
+	}
+}

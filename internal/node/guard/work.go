@@ -36,7 +36,9 @@ type work struct {
 	loader    bootloader.Loader
 	trial     []target
 	// stuck says why a kernel that does not come up would stay; "" where the loader comes back by itself.
-	stuck  string
+	stuck string
+	// sealed says which disk may not open with other arguments; "" for none.
+	sealed string
 	reboot bool
 	// kubelet tells that it reads what changes when it starts, isKubeletYoung that its process could not be judged yet.
 	kubelet, isKubeletYoung bool
@@ -127,6 +129,12 @@ func (g *Guard) prepareTrial(ctx context.Context, w *work, change bootloader.Arg
 		return withArguments(err, change)
 	}
 	if err := w.loader.Check(ctx, change); err != nil {
+		return withArguments(err, change)
+	}
+	if w.sealed, err = bootloader.Sealed(g.bootHost()); err != nil {
+		return err
+	}
+	if err := bootloader.CheckSealed(w.sealed, change); err != nil {
 		return withArguments(err, change)
 	}
 	for _, write := range writes {

@@ -384,7 +384,8 @@ func (s *session) revertCommand() *cobra.Command {
 		Use:   "revert",
 		Short: "Bring this host back to what it was before",
 		Long: "Take back what is being tried, or bring the host back to what it was before all plans, and take the guard away. Where\n" +
-			"kernel arguments go, the host reboots once, by the same trial. What others have changed stays and is named.",
+			"kernel arguments go, the host reboots once, by the same trial, and once before where others were on trial. What others\n" +
+			"have changed stays and is named.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if !yes && !s.agreed([]string{"bring this host back to what it was before"}, false) {
@@ -404,7 +405,7 @@ func (s *session) revertCommand() *cobra.Command {
 						return err
 					}
 				}
-				if err := s.sayWhatStays(g); err != nil {
+				if err := s.sayWhatFollows(g); err != nil {
 					return err
 				}
 				return s.carryThrough(command.Context(), g, m, next, stay)
@@ -416,15 +417,14 @@ func (s *session) revertCommand() *cobra.Command {
 	return command
 }
 
-// sayWhatStays tells that a plan is still in force, since what was on trial over it was taken back first.
-func (s *session) sayWhatStays(g *guard.Guard) error {
-	status, err := g.Status()
-	if err != nil {
+// sayWhatFollows tells that a plan is still in force, since what was on trial over it was taken back first.
+func (s *session) sayWhatFollows(g *guard.Guard) error {
+	asked, err := g.IsToBeRemoved()
+	if err != nil || !asked {
 		return err
 	}
-	if status.InForce != "" && status.Stage == journal.Reverted {
-		s.say("What was on trial is taken back, and the plan of before is still in force: give this command once more after the reboot.")
-	}
+	s.say("What was on trial is taken back. The plan of before is still in force: after the next start the guard takes it back, too, with one more")
+	s.say("reboot where kernel arguments go.")
 	return nil
 }
 

@@ -318,24 +318,77 @@ plan: {kernelArguments: [{text: nohz_full=2-7}]}
 	}
 }
 
-// TestRevertOfATrialOverAPlan: what is on trial is taken back first, and who asks is told that the plan of before stays until it is asked for once more.
-func TestRevertOfATrialOverAPlan(t *testing.T) {
-	const stays = "What was on trial is taken back, and the plan of before is still in force: give this command once more after the reboot."
+// trialOverAPlan is a host that runs one plan on trial while another is in force.
+func trialOverAPlan(t *testing.T) *tree {
+	t.Helper()
 	h := newHost(t)
-	before := h.files()
 	h.says("", "Verified, and kept.", "apply", "--yes", h.file(operations))
 	h.says("", "reboot once", "apply", "--yes", h.file("operations: [{kind: Unit, name: lowlatency-a.service, path: /etc/systemd/system/lowlatency-a.service, mode: 420, content: x, state: Present}]"))
-	h.write("proc/sys/kernel/random/boot_id", "two\n")
+	h.starts("two")
+	return h
+}
+
+// starts has the host start again, up to what the guard does before everything else.
+func (h *tree) starts(bootID string) {
+	h.t.Helper()
+	h.write("proc/sys/kernel/random/boot_id", bootID+"\n")
 	h.says("", "", "boot")
-	h.says("", stays, "revert", "--yes")
-	h.write("proc/sys/kernel/random/boot_id", "three\n")
-	h.says("", "", "boot")
-	h.holds("etc/lowlatency/a", "x")
-	if out := h.says("", "The host is as it was before.", "revert", "--yes"); strings.Contains(out, stays) {
-		t.Errorf("the second time it says the same: %s", out)
+}
+
+// TestRevertOfATrialOverAPlan: what is on trial is taken back first, and after the reboot for that the guard goes on with the plan of before, once.
+func TestRevertOfATrialOverAPlan(t *testing.T) {
+	const follows = "after the next start the guard takes it back, too"
+	before := newHost(t).files()
+	for name, meanwhile := range map[string]func(h *tree){
+		"it goes on": func(*tree) {},
+		"a look at the same start changes nothing": func(h *tree) {
+			h.says("", "", "trial")
+			h.holds("etc/lowlatency/a", "x")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := trialOverAPlan(t)
+			h.says("", follows, "revert", "--yes")
+			if last := h.tools[len(h.tools)-1]; last != "systemctl --no-block reboot" {
+				t.Errorf("the last program is %q", last)
+			}
+			meanwhile(h)
+			h.starts("three")
+			h.holds("etc/lowlatency/a", "x")
+			h.says("", "The host is as it was before.", "trial")
+			if diff := cmp.Diff(before, h.files()); diff != "" {
+				t.Errorf("the host before and after (-before +after):\n%s", diff)
+			}
+		})
 	}
-	if diff := cmp.Diff(before, h.files()); diff != "" {
-		t.Errorf("the host before and after (-before +after):\n%s", diff)
+}
+
+// TestARemovalThatIsAskedForNoMore: who applies another plan instead has it, and a removal that has failed is not tried at each start.
+func TestARemovalThatIsAskedForNoMore(t *testing.T) {
+	for name, instead := range map[string]func(h *tree){
+		"another plan": func(h *tree) {
+			h.says("", "Verified, and kept.", "apply", "--yes", h.file(strings.Replace(operations, `"10"`, `"20"`, 1)))
+			h.starts("four")
+		},
+		"it fails": func(h *tree) {
+			h.isFull = true
+			if out, err := h.run("", "trial"); err == nil {
+				h.t.Errorf("a full disk: %q, and no error", out)
+			}
+			h.isFull = false
+			h.starts("four")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := trialOverAPlan(t)
+			h.says("", "", "revert", "--yes", "--no-reboot")
+			h.starts("three")
+			instead(h)
+			if out := h.says("", "", "trial"); strings.Contains(out, "as root has asked for") {
+				t.Errorf("it is removed all the same: %s", out)
+			}
+			h.holds("etc/lowlatency/a", "x")
+		})
 	}
 }
 

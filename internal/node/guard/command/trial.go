@@ -52,10 +52,14 @@ func (s *session) trial(ctx context.Context) error {
 			done, err = s.look(ctx, g, m)
 			return err
 		})
-		if err != nil {
+		// Whoever is at work may have started this unit, to have the host seen to when that one is killed.
+		if err != nil && !errors.Is(err, guard.ErrAtWork) {
 			return err
 		}
 		if done {
+			if err := s.continueRemoval(ctx); err != nil {
+				return err
+			}
 			// What has come meanwhile has waited for the end of the trial.
 			return s.take(ctx)
 		}
@@ -63,6 +67,17 @@ func (s *session) trial(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// continueRemoval goes on with the removal that root has asked for before the host was started again.
+func (s *session) continueRemoval(ctx context.Context) error {
+	return s.with(func(g *guard.Guard, m Machine) error {
+		next, continued, err := g.ContinueRemoval(ctx)
+		if err != nil || !continued {
+			return err
+		}
+		return s.goOn(ctx, g, m, next, false)
+	})
 }
 
 func (s *session) look(ctx context.Context, g *guard.Guard, m Machine) (done bool, err error) {
