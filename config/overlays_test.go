@@ -188,14 +188,16 @@ var _ = Describe("Overlays", func() {
 		Entry("not verified", "prometheus-unverified", false),
 	)
 
-	// shown is what an overlay of docs/install.md builds, which is the one of this number there.
-	shown := func(number int) []*unstructured.Unstructured {
+	// shown is what the overlay below a heading of docs/install.md builds.
+	shown := func(heading string) []*unstructured.Unstructured {
 		GinkgoHelper()
 		page, err := os.ReadFile("../docs/install.md")
 		Expect(err).NotTo(HaveOccurred())
-		parts := strings.Split(string(page), "kind: Kustomization\n")
-		Expect(len(parts)).To(BeNumerically(">", number))
-		text, _, _ := strings.Cut(parts[number], "\n```")
+		_, below, found := strings.Cut(string(page), "# "+heading+"\n")
+		Expect(found).To(BeTrue(), heading)
+		_, text, found := strings.Cut(below, "kind: Kustomization\n")
+		Expect(found).To(BeTrue(), heading)
+		text, _, _ = strings.Cut(text, "\n```")
 		folder := GinkgoT().TempDir()
 		here, err := filepath.Abs(".")
 		Expect(err).NotTo(HaveOccurred())
@@ -203,24 +205,38 @@ var _ = Describe("Overlays", func() {
 		Expect(err).NotTo(HaveOccurred())
 		registry, digest, _ := strings.Cut(givenImage, "/lowlatency-operator@sha256:")
 		written := strings.NewReplacer("https://github.com/lowlatency-dev/lowlatency-operator//config", from, "?ref=<tag or commit>", "",
-			"<registry>", registry, "<digest>", digest, "<release of kube-prometheus-stack>", "stack").Replace(text)
+			"<registry>", registry, "<digest>", digest, "<release of kube-prometheus-stack>", "stack", "<Secret>", "registry").Replace(text)
 		Expect(os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(written), 0o600)).To(Succeed())
 		return build(folder)
 	}
 
 	It("are written as the documents show them", func() {
 		registry, digest, _ := strings.Cut(givenImage, "/lowlatency-operator@sha256:")
-		expectImage(shown(1), registry+"/lowlatency-traffic@sha256:"+digest)
+		expectImage(shown("In your own overlay"), registry+"/lowlatency-traffic@sha256:"+digest)
 	})
 
 	It("give monitoring a label as the documents show it", func() {
 		var labelled []string
-		for _, object := range shown(2) {
+		for _, object := range shown("The labels that Prometheus wants") {
 			if object.GetLabels()["release"] == "stack" {
 				labelled = append(labelled, object.GetKind())
 			}
 		}
 		Expect(labelled).To(ConsistOf("ServiceMonitor", "PrometheusRule"))
+	})
+
+	It("give every ServiceAccount the Secret of a registry as the documents show it", func() {
+		accounts := 0
+		for _, object := range shown("A registry that asks who pulls") {
+			secrets, found, err := unstructured.NestedSlice(object.Object, "imagePullSecrets")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(found).To(Equal(object.GetKind() == "ServiceAccount"), object.GetKind()+" "+object.GetName())
+			if found {
+				Expect(secrets).To(ConsistOf(map[string]any{"name": "registry"}))
+				accounts++
+			}
+		}
+		Expect(accounts).To(BeNumerically(">", 3))
 	})
 
 	It("of a repository elsewhere are built by its URL", func(ctx SpecContext) {

@@ -225,6 +225,9 @@ func spell(one *unstructured.Unstructured) (string, error) {
 	case "ServiceMonitor", "PrometheusRule":
 		// A Prometheus may take only those with a label of its own.
 		text = strings.Replace(text, "  labels:\n", "  labels:\n    {{- with .Values.monitoringLabels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}\n", 1)
+	case "ServiceAccount":
+		// Its pods have them all, those that the operator makes, too.
+		text += "{{- with .Values.imagePullSecrets }}\nimagePullSecrets:\n{{- toYaml . | nindent 0 }}\n{{- end }}\n"
 	case "Deployment":
 		text = strings.Replace(text, "        - --leader-elect\n",
 			"        - --leader-elect\n        {{- if ne .Values.namespaces.agents \""+agentNamespace+"\" }}\n"+

@@ -265,6 +265,44 @@ func TestMonitoringLabels(t *testing.T) {
 	}
 }
 
+// TestImagePullSecrets: every ServiceAccount names them, since pods take them from theirs, and nothing else does. Without the value no object
+// has such a field.
+func TestImagePullSecrets(t *testing.T) {
+	for name, tc := range map[string]struct {
+		secrets []any
+		want    []any
+	}{
+		"none": {nil, nil},
+		"two":  {[]any{map[string]any{"name": "registry"}, map[string]any{"name": "2"}}, []any{map[string]any{"name": "registry"}, map[string]any{"name": "2"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			values := map[string]any{"platform": "Kubernetes", "enactment": "Enabled"}
+			if tc.secrets != nil {
+				values["imagePullSecrets"] = tc.secrets
+			}
+			objects, err := render(t, "default", values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			accounts := 0
+			for _, object := range objects {
+				got, _, _ := unstructured.NestedSlice(object.Object, "imagePullSecrets")
+				want := []any(nil)
+				if object.GetKind() == "ServiceAccount" {
+					accounts++
+					want = tc.want
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s %s (-want +got):\n%s", object.GetKind(), object.GetName(), diff)
+				}
+			}
+			if accounts < 6 {
+				t.Errorf("the chart has %d ServiceAccounts", accounts)
+			}
+		})
+	}
+}
+
 // TestDashboard: the ConfigMap has the dashboard byte for byte, although its legends are written as Helm's templates are; where and with
 // which label says who reads it. It is nobody's unless it is asked for.
 func TestDashboard(t *testing.T) {
@@ -315,6 +353,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 		"a platform that is none":     {map[string]any{"platform": "openshift"}, "platform"},
 		"monitoring by somebody":      {map[string]any{"monitoring": "LetsEncrypt"}, "monitoring"},
 		"a label of the chart's own":  {map[string]any{"monitoringLabels": map[string]any{"app.kubernetes.io/name": "x"}}, "app.kubernetes.io/name"},
+		"a secret without a name":     {map[string]any{"imagePullSecrets": []any{"registry"}}, "imagePullSecrets"},
 		"a label that is no text":     {map[string]any{"monitoringLabels": map[string]any{"release": true}}, "release"},
 		"a value that is none":        {map[string]any{"replicas": 3}, "replicas"},
 		"a digest that is none":       {map[string]any{"image": map[string]any{"digest": "latest"}}, "digest"},
