@@ -95,7 +95,7 @@ func (a *app) revertHostCommand() *cobra.Command {
 		Use:   "revert",
 		Short: "Bring this host back to what it was before",
 		Long: `Take back what is being tried, or bring the host back to what it was before all plans, and take the guard away. Where
-kernel arguments go, the host reboots once.`,
+kernel arguments go, the host reboots once, and once before where another plan was on trial over the one in force.`,
 		Args: usage.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.runGuard(cmd.Context(), options, append([]string{"revert"}, options.flags()...)...)
