@@ -59,8 +59,7 @@ func (g *Guard) forgetRemoval() error {
 	return g.removeFile(removalFile)
 }
 
-// IsToBeRemoved reports whether root has asked for the host as it was before, and a start of the host is still to come before the guard goes
-// on with that.
+// IsToBeRemoved reports whether root has asked for the host as it was before, and the guard goes on with that after the next start of the host.
 func (g *Guard) IsToBeRemoved() (bool, error) {
 	asked, err := g.disk.Read(removalFile)
 	return err == nil && asked.Type == hostfile.Regular, err
