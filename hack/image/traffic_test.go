@@ -40,12 +40,18 @@ func newTrafficSource(t *testing.T) source {
 	return described
 }
 
-// buildTraffic makes the image of measurements for this machine, and lists its files with their modes. Regular files are put into the folder.
+// buildTraffic makes the image of measurements for this machine, as buildRecipe does.
 func buildTraffic(t *testing.T, s source, into string) (digest string, files []string, materials []byte) {
 	t.Helper()
-	platforms, err := parsePlatforms("linux/" + runtime.GOARCH)
-	must(t, err)
 	recipe, err := recipeOf(trafficImage)
+	must(t, err)
+	return buildRecipe(t, s, recipe, into)
+}
+
+// buildRecipe makes an image for this machine, and lists its files with their modes. Regular files are put into the folder.
+func buildRecipe(t *testing.T, s source, recipe recipe, into string) (digest string, files []string, materials []byte) {
+	t.Helper()
+	platforms, err := parsePlatforms("linux/" + runtime.GOARCH)
 	must(t, err)
 	built, err := buildImage(t.Context(), s, recipe, platforms[0], t.TempDir())
 	must(t, err)
