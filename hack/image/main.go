@@ -143,7 +143,7 @@ func pushSigned(ctx context.Context, o options, index v1.ImageIndex, images []pl
 	if err != nil {
 		return err
 	}
-	return key.SignImage(ctx, pushed, access(ctx)...)
+	return vouch(ctx, key, pushed, images)
 }
 
 // describeProgram writes the bill of materials of one program for any platform.

@@ -5,11 +5,13 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
@@ -25,6 +27,8 @@ const (
 	nobody = "65532:65532"
 	// materialsType is the media type of a bill of materials.
 	materialsType types.MediaType = "application/spdx+json"
+	// materialsPredicate says of a statement that a bill of materials is in it (in-toto/attestation, spec/predicates/spdx.md).
+	materialsPredicate = "https://spdx.dev/Document"
 	// emptyConfig is the media type of no configuration (image-spec, manifest.md, "Guidance for an Empty Descriptor").
 	emptyConfig types.MediaType = "application/vnd.oci.empty.v1+json"
 )
@@ -146,4 +150,21 @@ func (p platformImage) referrer() (v1.Image, error) {
 		return nil, err
 	}
 	return mutate.Subject(artifact, *subject).(v1.Image), nil //nolint:forcetypeassert // Subject returns what it was given.
+}
+
+// statement is the bill of materials as an in-toto statement about the image in a repository, as cosign attest --type spdxjson makes it.
+func (p platformImage) statement(repository name.Repository) (name.Digest, []byte, error) {
+	hash, err := p.image.Digest()
+	if err != nil {
+		return name.Digest{}, nil, err
+	}
+	image := repository.Digest(hash.String())
+	content, err := json.Marshal(map[string]any{
+		"_type": "https://in-toto.io/Statement/v1", "predicateType": materialsPredicate, "predicate": json.RawMessage(p.materials),
+		"subject": []any{map[string]any{"name": repository.Name(), "digest": map[string]string{hash.Algorithm: hash.Hex}}},
+	})
+	if err != nil {
+		return name.Digest{}, nil, fmt.Errorf("the bill of materials of %s: %w", image, err)
+	}
+	return image, content, nil
 }

@@ -83,10 +83,27 @@ func publishImage(ctx context.Context, o options, prefix string, signer *publish
 	if signer == nil {
 		return nil
 	}
-	if err := signer.key.SignImage(ctx, pushed, access(ctx)...); err != nil {
+	if err := vouch(ctx, signer.key, pushed, images); err != nil {
 		return err
 	}
 	return signer.key.Attest(ctx, pushed, signer.provenance, access(ctx)...)
+}
+
+// vouch signs an image that was pushed, and states of the image of each platform in it what it is made of.
+func vouch(ctx context.Context, key signing.Key, pushed name.Digest, images []platformImage) error {
+	if err := key.SignImage(ctx, pushed, access(ctx)...); err != nil {
+		return err
+	}
+	for _, image := range images {
+		digest, statement, err := image.statement(pushed.Context())
+		if err != nil {
+			return err
+		}
+		if err := key.Attest(ctx, digest, statement, access(ctx)...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // platformImages are the images of an index with their bills of materials, which lie in files of a folder whose names begin with a prefix.

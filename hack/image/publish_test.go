@@ -59,7 +59,7 @@ func newImages(t *testing.T) (v1.ImageIndex, []platformImage) {
 	for _, platform := range platforms {
 		image, err := random.Image(64, 1)
 		must(t, err)
-		images = append(images, platformImage{platform: platform, image: image, materials: []byte("parts for " + platform.Architecture)})
+		images = append(images, platformImage{platform: platform, image: image, materials: []byte(`{"name":"parts for ` + platform.Architecture + `"}`)})
 	}
 	return indexOf(source{version: "v1.2.3"}, images), images
 }
@@ -113,7 +113,7 @@ func TestPublish(t *testing.T) {
 		key  string
 		tags map[string]int
 	}{
-		"with a key":    {private, map[string]int{"v1.2.3": 1, ".sig": 3, ".att": 1}},
+		"with a key":    {private, map[string]int{"v1.2.3": 1, ".sig": 3, ".att": 3}},
 		"without a key": {"", map[string]int{"v1.2.3": 1}},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -152,13 +152,13 @@ func TestPushSigns(t *testing.T) {
 	repository := newRegistry(t) + "/team/operator"
 	index, images := newImages(t)
 	must(t, pushSigned(t.Context(), options{push: repository + ":v1", key: private}, index, images))
-	if diff := cmp.Diff(map[string]int{"v1": 1, ".sig": 3}, tagsOf(t, repository)); diff != "" {
+	if diff := cmp.Diff(map[string]int{"v1": 1, ".sig": 3, ".att": 2}, tagsOf(t, repository)); diff != "" {
 		t.Errorf("tags (-want +got):\n%s", diff)
 	}
 	other, images := newImages(t)
 	must(t, pushSigned(t.Context(), options{push: repository + ":v2"}, other, images))
 	must(t, sign(t.Context(), options{sign: repository + ":v2", key: private}))
-	if diff := cmp.Diff(map[string]int{"v1": 1, "v2": 1, ".sig": 6}, tagsOf(t, repository)); diff != "" {
+	if diff := cmp.Diff(map[string]int{"v1": 1, "v2": 1, ".sig": 6, ".att": 2}, tagsOf(t, repository)); diff != "" {
 		t.Errorf("tags (-want +got):\n%s", diff)
 	}
 	if err := sign(t.Context(), options{sign: repository + ":v2"}); err == nil || !strings.Contains(err.Error(), "-key") {
@@ -233,6 +233,10 @@ func cosignJudges(t *testing.T, program, folder string) {
 		attested := []string{"verify-attestation", "--insecure-ignore-tlog", "--type", "slsaprovenance1", "--key"}
 		if asked(append(attested, public, image)...) != nil {
 			t.Errorf("the provenance of %s is refused", image)
+		}
+		materials := []string{"verify-attestation", "--insecure-ignore-tlog", "--type", "spdxjson", "--key"}
+		if asked(append(materials, public, ofPlatform)...) != nil || asked(append(materials, another, ofPlatform)...) == nil || asked(append(materials, public, image)...) == nil {
+			t.Errorf("the bill of materials of %s is refused, or verified by another key or for another image", ofPlatform)
 		}
 		if asked("verify", "--insecure-ignore-tlog", "--key", another, image) == nil || asked(append(attested, another, image)...) == nil {
 			t.Errorf("another key verifies %s", image)
