@@ -7,6 +7,7 @@ ARG BASE_IMAGE=scratch
 # The compiler runs on the machine's own architecture and cross-compiles: there is no C code.
 FROM --platform=$BUILDPLATFORM ${BUILDER_IMAGE} AS builder
 ARG TARGETOS=linux
+# Engines but BuildKit set it for --platform alone; without it, the machine's own is meant.
 ARG TARGETARCH
 ARG VERSION=unknown
 # The commit and its time with a comma between them: the repository itself is not copied.
@@ -22,10 +23,10 @@ COPY internal/ internal/
 COPY hack/image/go.mod hack/image/go.sum hack/image/
 COPY hack/image/licences/ hack/image/licences/
 COPY hack/image/thirdparty/ hack/image/thirdparty/
-RUN CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} \
+RUN CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH:-$(go env GOARCH)} \
     go build -trimpath -ldflags "-s -w -X main.release=${VERSION},${COMMIT}" -o ./ ./cmd/lowlatency-operator ./cmd/lowlatency-agent ./cmd/lowlatency-guard
 # The licences and notices of the modules in the programs, as make image writes them.
-RUN CGO_ENABLED=0 go -C hack/image run ./thirdparty -texts -platforms ${TARGETOS}/${TARGETARCH} /workspace \
+RUN CGO_ENABLED=0 go -C hack/image run ./thirdparty -texts -platforms ${TARGETOS}/${TARGETARCH:-$(go env GOARCH)} /workspace \
     ./cmd/lowlatency-operator ./cmd/lowlatency-agent ./cmd/lowlatency-guard > THIRD-PARTY
 
 FROM ${BASE_IMAGE}

@@ -6,6 +6,7 @@ ARG DEBIAN_IMAGE=debian:12-slim@sha256:88200866dfff7ea7f5cbcb6ec7c8a701889efe6fe
 
 FROM --platform=$BUILDPLATFORM ${BUILDER_IMAGE} AS builder
 ARG TARGETOS=linux
+# Engines but BuildKit set it for --platform alone; without it, the machine's own is meant.
 ARG TARGETARCH
 ARG VERSION=unknown
 ARG COMMIT=
@@ -20,10 +21,10 @@ COPY internal/ internal/
 COPY hack/image/go.mod hack/image/go.sum hack/image/
 COPY hack/image/licences/ hack/image/licences/
 COPY hack/image/thirdparty/ hack/image/thirdparty/
-RUN CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} \
+RUN CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH:-$(go env GOARCH)} \
     go build -trimpath -ldflags "-s -w -X main.release=${VERSION},${COMMIT}" -o ./ ./cmd/kubectl-lowlatency
 # The licences and notices of the modules in the programs, as make image writes them.
-RUN CGO_ENABLED=0 go -C hack/image run ./thirdparty -texts -platforms ${TARGETOS}/${TARGETARCH} /workspace \
+RUN CGO_ENABLED=0 go -C hack/image run ./thirdparty -texts -platforms ${TARGETOS}/${TARGETARCH:-$(go env GOARCH)} /workspace \
     ./cmd/kubectl-lowlatency > THIRD-PARTY
 
 FROM --platform=$BUILDPLATFORM ${DEBIAN_IMAGE} AS traffic
@@ -39,7 +40,7 @@ COPY hack/traffic.sh hack/debian-package.sh hack/
 COPY cmd/lowlatency-traffic/ cmd/lowlatency-traffic/
 # The program, the shared libraries without what converts character sets, their licence, and what scanners read of the package.
 RUN set -e; \
-    case "${TARGETARCH}" in \
+    case "${TARGETARCH:=$(dpkg --print-architecture)}" in \
     amd64) triple=x86_64-linux-gnu sum=${LIBRARY_SHA256_AMD64} ;; \
     arm64) triple=aarch64-linux-gnu sum=${LIBRARY_SHA256_ARM64} ;; \
     *) echo "lowlatency-traffic is not built for ${TARGETARCH}" >&2; exit 1 ;; \

@@ -33,6 +33,7 @@ test-uninstall installed by make deploy and by kubectl, and removed: no object i
 argocd      synced, changed, rolled back, pruned and removed by Argo CD
 argocd-olm  installed by a Subscription that Argo CD syncs, upgraded without drift, removed
 image-twice one digest for two builds of each image
+test-docker-build the images that a container engine builds of the Dockerfiles, the same as those of make image
 test-must-gather a report gathered as oc adm must-gather does, on a base of Debian's packages
 test-release a release that is complete, installs, and is the same when it is made again
 test-cosign signatures and provenance of images, judged by cosign

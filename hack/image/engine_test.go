@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+//go:build engine
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The images that stand for those of a registry: Debian's packages, and the compiler that runs this test.
+const (
+	debianBase  = "localhost/debian:bookworm"
+	builderBase = "localhost/golang:here"
+)
+
+// trusted are the certificates that Debian's programs and Go trust.
+const trusted = "/etc/ssl/certs/ca-certificates.crt"
+
+// engine is buildah with a storage of its own.
+type engine struct{ storage string }
+
+// words are the command with the flags that say where images are kept.
+func (e engine) words() []string {
+	return []string{"buildah", "--root", filepath.Join(e.storage, "root"), "--runroot", filepath.Join(e.storage, "run"), "--storage-driver", "vfs"}
+}
+
+// run runs a command of buildah and gives the last line that it prints.
+func (e engine) run(t *testing.T, arguments ...string) string {
+	t.Helper()
+	all := append(e.words(), arguments...)
+	text, err := exec.CommandContext(t.Context(), all[0], all[1:]...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("buildah %s: %v: %s", strings.Join(arguments, " "), err, text)
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return lines[len(lines)-1]
+}
+
+// newEngine is an engine with the two bases.
+func newEngine(t *testing.T) engine {
+	t.Helper()
+	e := engine{storage: t.TempDir()}
+	root := filepath.Join(t.TempDir(), "debian.tar")
+	if text, err := exec.CommandContext(t.Context(), "mmdebstrap", "--variant=minbase", "--include=ca-certificates", "bookworm", root).CombinedOutput(); err != nil {
+		t.Fatalf("mmdebstrap: %v: %s", err, text)
+	}
+	// What this machine trusts, the containers trust: a company's proxy has a certificate of its own.
+	debian := func(container string) {
+		e.run(t, "add", container, root, "/")
+		e.run(t, "copy", container, trusted, trusted)
+	}
+	e.base(t, debianBase, debian)
+	e.base(t, builderBase, func(container string) {
+		debian(container)
+		e.run(t, "copy", container, runtime.GOROOT(), "/usr/local/go") //nolint:staticcheck // The compiler that runs this test.
+		e.run(t, "config", "--env", "PATH=/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "--env", "GOTOOLCHAIN=local", container)
+		// Whoever has another proxy for modules has it in the container, too.
+		for _, name := range []string{"GOPROXY", "GOSUMDB", "GONOSUMDB"} {
+			value, err := output(t.Context(), ".", nil, "go", "env", name)
+			must(t, err)
+			if value = strings.TrimSpace(value); value != "" {
+				e.run(t, "config", "--env", name+"="+value, container)
+			}
+		}
+	})
+	return e
+}
+
+func (e engine) base(t *testing.T, image string, fill func(container string)) {
+	t.Helper()
+	container := e.run(t, "from", "scratch")
+	fill(container)
+	e.run(t, "commit", "--quiet", container, image)
+	e.run(t, "rm", container)
+}
+
+// mounted is the folder with the files of an image.
+func (e engine) mounted(t *testing.T, image string) string {
+	t.Helper()
+	container := e.run(t, "from", "--pull-never", image)
+	folder := e.run(t, "mount", container)
+	t.Cleanup(func() {
+		all := append(e.words(), "rm", container)
+		if text, err := exec.CommandContext(context.WithoutCancel(t.Context()), all[0], all[1:]...).CombinedOutput(); err != nil {
+			t.Errorf("removing the container: %v: %s", err, text)
+		}
+	})
+	return folder
+}
+
+// TestEngine lets an engine build the images by make docker-build, as whoever has one does, and compares their files with those of make image
+// and make traffic-image: names, modes and contents, programs included. The engine is buildah, without a daemon. Registries have no part in it: the images that
+// the Dockerfiles begin with are made of Debian's packages and of the compiler that is here. It needs root.
+func TestEngine(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Fatal("an engine without a daemon needs root here")
+	}
+	source := cloned(t)
+	e := newEngine(t)
+	flags := fmt.Sprintf("--isolation chroot --layers=false --pull-never --build-arg VERSION=v1 --build-arg COMMIT=%s,%s --build-arg BUILDER_IMAGE=%s --build-arg DEBIAN_IMAGE=%s",
+		source.revision, source.committed.Format("2006-01-02T15:04:05Z"), builderBase, debianBase)
+	command := exec.CommandContext(t.Context(), "make", "docker-build", "CONTAINER_TOOL="+strings.Join(e.words(), " "), "IMG=localhost/operator:v1",
+		"TRAFFIC_IMG=localhost/traffic:v1", "BUILD_ARGS="+flags)
+	command.Dir = source.folder
+	if text, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("make docker-build: %v: %s", err, text)
+	}
+	for image, name := range map[string]string{"localhost/operator:v1": operatorImage, "localhost/traffic:v1": trafficImage} {
+		t.Run(name, func(t *testing.T) {
+			recipe, err := recipeOf(name)
+			must(t, err)
+			shipped := t.TempDir()
+			_, want, _ := buildRecipe(t, source, recipe, shipped)
+			got := e.mounted(t, image)
+			if diff := cmp.Diff(slices.Sorted(slices.Values(want)), modesBelow(t, got)); diff != "" {
+				t.Errorf("files (-without an engine +by the Dockerfile):\n%s", diff)
+			}
+			compareContents(t, shipped, got)
+			program := filepath.Join(got, recipe.programs[0])
+			text, err := output(t.Context(), ".", nil, program, "version")
+			must(t, err)
+			if !strings.Contains(text, "v1") || !strings.Contains(text, source.revision[:7]) {
+				t.Errorf("the program says of itself: %s", text)
+			}
+		})
+	}
+}
+
+// cloned is the commit of this repository in a folder of its own, without what lies about beside it.
+func cloned(t *testing.T) source {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "clone")
+	_, err := output(t.Context(), "../..", nil, "git", "clone", "--quiet", ".", folder)
+	must(t, err)
+	described, err := describeSource(t.Context(), folder, "v1")
+	must(t, err)
+	return described
+}
