@@ -138,8 +138,8 @@ func (s *scene) jitter(t *testing.T) string {
 
 // hog waits on the machine for a process that measures, and then keeps each of its CPUs for itself, with real-time priority, again and again until
 // that process has ended: the first time may be over before it measures, for the hog keeps it from starting, and in the pauses it comes on. The
-// API server would tell too late: under emulation it hears of a pod's start when much of a measurement is over. What ends a hog is on other CPUs,
-// for nothing else runs on these. Which those of the pod are says its control group: the process has divided them among its threads. Since Linux 6.12
+// API server would tell too late: under emulation it hears of a pod's start when much of a measurement is over. A hog looks at the clock itself: its time
+// begins when it has the CPU, however long it takes to come there, and nothing else that could end it runs on these CPUs. Which those of the pod are says its control group: the process has divided them among its threads. Since Linux 6.12
 // the fair server (kernel/sched/deadline.c) gives ordinary threads 50 ms of each second besides, for which no interruption would be long.
 const hog = `until pid=$(pgrep -o -f '[p]robe latencytest'); do sleep 0.2; done
 cat /sys/fs/cgroup$(cut -d: -f3 /proc/$pid/cgroup)/cpuset.cpus.effective >/run/neighbour
@@ -150,7 +150,8 @@ for cpu in $own; do
   [ ! -e $fair ] || { cat $fair >/run/fair-$cpu; echo 0 >$fair; }
 done
 while [ -d /proc/$pid ]; do
-  for cpu in $own; do timeout %.0f chrt -f 50 taskset -c $cpu sh -c 'while :; do :; done' & done
+  for cpu in $own; do chrt -f 50 taskset -c $cpu sh -c 'read now rest </proc/uptime; end=$((${now%%.*} + %.0f))
+    while [ ${now%%.*} -lt $end ]; do read now rest </proc/uptime; done' & done
   wait
   sleep %.0f
 done
