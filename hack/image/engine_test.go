@@ -6,8 +6,8 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -100,8 +100,8 @@ func (e engine) mounted(t *testing.T, image string) string {
 	return folder
 }
 
-// TestEngine lets an engine build the images by make docker-build, as whoever has one does, and compares their files with those of make image
-// and make traffic-image: names, modes and contents, programs included. The engine is buildah, without a daemon. Registries have no part in it: the images that
+// TestEngine lets an engine build the images by make docker-build and make must-gather, as whoever has one does, and compares their files with those of make
+// image and make traffic-image: names, modes and contents, programs included. The engine is buildah, without a daemon. Registries have no part in it: the images that
 // the Dockerfiles begin with are made of Debian's packages and of the compiler that is here. It needs root.
 func TestEngine(t *testing.T) {
 	if os.Geteuid() != 0 {
@@ -109,32 +109,64 @@ func TestEngine(t *testing.T) {
 	}
 	source := cloned(t)
 	e := newEngine(t)
-	flags := fmt.Sprintf("--isolation chroot --layers=false --pull-never --build-arg VERSION=v1 --build-arg COMMIT=%s,%s --build-arg BUILDER_IMAGE=%s --build-arg DEBIAN_IMAGE=%s",
-		source.revision, source.committed.Format("2006-01-02T15:04:05Z"), builderBase, debianBase)
-	command := exec.CommandContext(t.Context(), "make", "docker-build", "CONTAINER_TOOL="+strings.Join(e.words(), " "), "IMG=localhost/operator:v1",
-		"TRAFFIC_IMG=localhost/traffic:v1", "BUILD_ARGS="+flags)
-	command.Dir = source.folder
-	if text, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("make docker-build: %v: %s", err, text)
-	}
-	for image, name := range map[string]string{"localhost/operator:v1": operatorImage, "localhost/traffic:v1": trafficImage} {
-		t.Run(name, func(t *testing.T) {
-			recipe, err := recipeOf(name)
-			must(t, err)
+	e.make(t, source, "docker-build", "IMG=localhost/operator:v1", "TRAFFIC_IMG=localhost/traffic:v1")
+	e.make(t, source, "must-gather", "IMG=localhost/must-gather:v1", "BASE_IMAGE="+debianBase)
+	folders := map[string]string{}
+	for _, recipe := range recipes() {
+		t.Run(recipe.name, func(t *testing.T) {
 			shipped := t.TempDir()
 			_, want, _ := buildRecipe(t, source, recipe, shipped)
-			got := e.mounted(t, image)
+			got := e.mounted(t, "localhost/"+strings.TrimPrefix(recipe.name, "lowlatency-")+":v1")
+			folders[recipe.name] = got
 			if diff := cmp.Diff(slices.Sorted(slices.Values(want)), modesBelow(t, got)); diff != "" {
 				t.Errorf("files (-without an engine +by the Dockerfile):\n%s", diff)
 			}
 			compareContents(t, shipped, got)
-			program := filepath.Join(got, recipe.programs[0])
-			text, err := output(t.Context(), ".", nil, program, "version")
+			text, err := output(t.Context(), ".", nil, filepath.Join(got, recipe.programs[0]), "version")
 			must(t, err)
 			if !strings.Contains(text, "v1") || !strings.Contains(text, source.revision[:7]) {
 				t.Errorf("the program says of itself: %s", text)
 			}
 		})
+	}
+	t.Run("must-gather", func(t *testing.T) {
+		got := e.mounted(t, "localhost/must-gather:v1")
+		for file, same := range map[string]string{
+			"usr/bin/kubectl-lowlatency": filepath.Join(folders[trafficImage], "kubectl-lowlatency"),
+			"usr/bin/gather":             filepath.Join(source.folder, "config/must-gather/gather"),
+			"licenses/THIRD-PARTY":       filepath.Join(folders[trafficImage], "licenses/THIRD-PARTY"),
+			"licenses/LICENSE":           filepath.Join(source.folder, "LICENSE"),
+		} {
+			wanted, err := os.ReadFile(same)
+			must(t, err)
+			found, err := os.ReadFile(filepath.Join(got, file))
+			must(t, err)
+			if !bytes.Equal(wanted, found) {
+				t.Errorf("%s has other contents than %s: %d bytes, want %d", file, same, len(found), len(wanted))
+			}
+		}
+	})
+}
+
+// make lets the engine build by a target of the Makefile. Its builds share what Go downloads and compiles.
+func (e engine) make(t *testing.T, s source, target string, variables ...string) {
+	t.Helper()
+	flags := []string{"--isolation", "chroot", "--layers=false", "--pull-never"}
+	for _, folder := range []string{"/root/.cache/go-build", "/root/go/pkg/mod"} {
+		shared := filepath.Join(e.storage, "shared", folder)
+		must(t, os.MkdirAll(shared, 0o700))
+		flags = append(flags, "--volume", shared+":"+folder)
+	}
+	for name, value := range map[string]string{
+		"VERSION": s.version, "COMMIT": s.revision + "," + s.committed.Format("2006-01-02T15:04:05Z"), "BUILDER_IMAGE": builderBase, "DEBIAN_IMAGE": debianBase,
+	} {
+		flags = append(flags, "--build-arg", name+"="+value)
+	}
+	arguments := append([]string{target, "CONTAINER_TOOL=" + strings.Join(e.words(), " "), "BUILD_ARGS=" + strings.Join(flags, " ")}, variables...)
+	command := exec.CommandContext(t.Context(), "make", arguments...)
+	command.Dir = s.folder
+	if text, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("make %s: %v: %s", target, err, text)
 	}
 }
 

@@ -28,9 +28,9 @@ const (
 	floodWait = time.Minute
 )
 
-// flood keeps a NIC receiving frames that nobody wants, each of which comes with an interrupt. The kernel's own generator sends them, 1 ms
-// apart, for a shell sends too few to take much time away. All emulated processors share one of the host, and with 300 us neither the manager
-// answered its probes, nor did a measurement come to its end. It sleeps in a pause that is longer than 100 us, and spins in a shorter one
+// flood keeps a NIC receiving frames that nobody wants, each of which comes with an interrupt. The kernel's own generator sends them, 2 ms
+// apart, for a shell sends too few to take much time away. All emulated processors share one of the host, and with 1 ms the manager
+// answered no probe, and with 300 us a measurement came to no end. It sleeps in a pause that is longer than 100 us, and spins in a shorter one
 // (net/core/pktgen.c, spin), so that nothing else would run where it sends.
 const flood = `set -e
 ip link set %[1]s up; ip link set %[2]s up
@@ -38,7 +38,7 @@ modprobe pktgen
 cd /proc/net/pktgen
 echo rem_device_all >kpktgend_0
 echo add_device %[1]s >kpktgend_0
-for word in "count 0" "delay 1000000" "pkt_size 60" "dst 10.9.0.2" "dst_mac $(cat /sys/class/net/%[2]s/address)"; do echo "$word" >%[1]s; done
+for word in "count 0" "delay 2000000" "pkt_size 60" "dst 10.9.0.2" "dst_mac $(cat /sys/class/net/%[2]s/address)"; do echo "$word" >%[1]s; done
 echo start >pgctrl
 `
 
