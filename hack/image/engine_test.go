@@ -122,7 +122,8 @@ func TestEngine(t *testing.T) {
 				t.Errorf("files (-without an engine +by the Dockerfile):\n%s", diff)
 			}
 			compareContents(t, shipped, got)
-			text, err := output(t.Context(), ".", nil, filepath.Join(got, recipe.programs[0]), "version")
+			asked := map[string]string{operatorImage: "--version", trafficImage: "version"}[recipe.name]
+			text, err := output(t.Context(), ".", nil, filepath.Join(got, recipe.programs[0]), asked)
 			must(t, err)
 			if !strings.Contains(text, "v1") || !strings.Contains(text, source.revision[:7]) {
 				t.Errorf("the program says of itself: %s", text)
@@ -151,7 +152,7 @@ func TestEngine(t *testing.T) {
 // make lets the engine build by a target of the Makefile. Its builds share what Go downloads and compiles.
 func (e engine) make(t *testing.T, s source, target string, variables ...string) {
 	t.Helper()
-	flags := []string{"--isolation", "chroot", "--layers=false", "--pull-never"}
+	flags := append(make([]string, 0, 16), "--isolation", "chroot", "--layers=false", "--pull-never")
 	for _, folder := range []string{"/root/.cache/go-build", "/root/go/pkg/mod"} {
 		shared := filepath.Join(e.storage, "shared", folder)
 		must(t, os.MkdirAll(shared, 0o700))
