@@ -471,7 +471,7 @@ docker-build: ## Build the images IMG and TRAFFIC_IMG, which measures over the n
 	$(CONTAINER_TOOL) build $(BUILD_ARGS) -f traffic.Dockerfile -t $(TRAFFIC_IMG) .
 
 .PHONY: test-docker-build
-test-docker-build: programs-test-docker-build ## Build both images by make docker-build with buildah, and compare their files with those of make image (needs root).
+test-docker-build: programs-test-docker-build ## Build all images by make docker-build and make must-gather with buildah, and compare their files with those of make image (needs root).
 	cd hack/image && $(GO_TEST) -tags engine -count=1 -timeout 60m -v -run '^TestEngine$$' .
 
 .PHONY: docker-push

@@ -7,14 +7,13 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -36,16 +35,13 @@ func (e engine) words() []string {
 	return []string{"buildah", "--root", filepath.Join(e.storage, "root"), "--runroot", filepath.Join(e.storage, "run"), "--storage-driver", "vfs"}
 }
 
-// run runs a command of buildah and gives the last line that it prints.
+// run runs a command of buildah and gives what it prints, such as the name of a container.
 func (e engine) run(t *testing.T, arguments ...string) string {
 	t.Helper()
 	all := append(e.words(), arguments...)
-	text, err := exec.CommandContext(t.Context(), all[0], all[1:]...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("buildah %s: %v: %s", strings.Join(arguments, " "), err, text)
-	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return lines[len(lines)-1]
+	text, err := output(t.Context(), ".", nil, all[0], all[1:]...)
+	must(t, err)
+	return strings.TrimSpace(text)
 }
 
 // newEngine is an engine with the two bases.
@@ -53,9 +49,8 @@ func newEngine(t *testing.T) engine {
 	t.Helper()
 	e := engine{storage: t.TempDir()}
 	root := filepath.Join(t.TempDir(), "debian.tar")
-	if text, err := exec.CommandContext(t.Context(), "mmdebstrap", "--variant=minbase", "--include=ca-certificates", "bookworm", root).CombinedOutput(); err != nil {
-		t.Fatalf("mmdebstrap: %v: %s", err, text)
-	}
+	_, err := output(t.Context(), ".", nil, "mmdebstrap", "--variant=minbase", "--include=ca-certificates", "bookworm", root)
+	must(t, err)
 	// What this machine trusts, the containers trust: a company's proxy has a certificate of its own.
 	debian := func(container string) {
 		e.run(t, "add", container, root, "/")
@@ -86,23 +81,15 @@ func (e engine) base(t *testing.T, image string, fill func(container string)) {
 	e.run(t, "rm", container)
 }
 
-// mounted is the folder with the files of an image.
-func (e engine) mounted(t *testing.T, image string) string {
+// filesOf is the folder with the files of an image. Under this storage driver it is a plain one, which goes with the storage.
+func (e engine) filesOf(t *testing.T, image string) string {
 	t.Helper()
-	container := e.run(t, "from", "--pull-never", image)
-	folder := e.run(t, "mount", container)
-	t.Cleanup(func() {
-		all := append(e.words(), "rm", container)
-		if text, err := exec.CommandContext(context.WithoutCancel(t.Context()), all[0], all[1:]...).CombinedOutput(); err != nil {
-			t.Errorf("removing the container: %v: %s", err, text)
-		}
-	})
-	return folder
+	return e.run(t, "mount", e.run(t, "from", "--pull-never", image))
 }
 
-// TestEngine lets an engine build the images by make docker-build and make must-gather, as whoever has one does, and compares their files with those of make
-// image and make traffic-image: names, modes and contents, programs included. The engine is buildah, without a daemon. Registries have no part in it: the images that
-// the Dockerfiles begin with are made of Debian's packages and of the compiler that is here. It needs root.
+// TestEngine lets an engine build the images by make docker-build and make must-gather, as whoever has one does, and compares their files with
+// those of make image and make traffic-image: names, modes and contents, programs included. The engine is buildah, without a daemon. Registries
+// have no part in it: the images that the Dockerfiles begin with are made of Debian's packages and of the compiler that is here. It needs root.
 func TestEngine(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Fatal("an engine without a daemon needs root here")
@@ -111,18 +98,18 @@ func TestEngine(t *testing.T) {
 	e := newEngine(t)
 	e.make(t, source, "docker-build", "IMG=localhost/operator:v1", "TRAFFIC_IMG=localhost/traffic:v1")
 	e.make(t, source, "must-gather", "IMG=localhost/must-gather:v1", "BASE_IMAGE="+debianBase)
-	folders := map[string]string{}
-	for _, recipe := range recipes() {
-		t.Run(recipe.name, func(t *testing.T) {
+	operator, traffic := e.filesOf(t, "localhost/operator:v1"), e.filesOf(t, "localhost/traffic:v1")
+	for name, got := range map[string]string{operatorImage: operator, trafficImage: traffic} {
+		t.Run(name, func(t *testing.T) {
+			recipe, err := recipeOf(name)
+			must(t, err)
 			shipped := t.TempDir()
 			_, want, _ := buildRecipe(t, source, recipe, shipped)
-			got := e.mounted(t, "localhost/"+strings.TrimPrefix(recipe.name, "lowlatency-")+":v1")
-			folders[recipe.name] = got
 			if diff := cmp.Diff(slices.Sorted(slices.Values(want)), modesBelow(t, got)); diff != "" {
 				t.Errorf("files (-without an engine +by the Dockerfile):\n%s", diff)
 			}
 			compareContents(t, shipped, got)
-			asked := map[string]string{operatorImage: "--version", trafficImage: "version"}[recipe.name]
+			asked := map[string]string{operatorImage: "--version", trafficImage: "version"}[name]
 			text, err := output(t.Context(), ".", nil, filepath.Join(got, recipe.programs[0]), asked)
 			must(t, err)
 			if !strings.Contains(text, "v1") || !strings.Contains(text, source.revision[:7]) {
@@ -131,11 +118,11 @@ func TestEngine(t *testing.T) {
 		})
 	}
 	t.Run("must-gather", func(t *testing.T) {
-		got := e.mounted(t, "localhost/must-gather:v1")
+		got := e.filesOf(t, "localhost/must-gather:v1")
 		for file, same := range map[string]string{
-			"usr/bin/kubectl-lowlatency": filepath.Join(folders[trafficImage], "kubectl-lowlatency"),
+			"usr/bin/kubectl-lowlatency": filepath.Join(traffic, "kubectl-lowlatency"),
 			"usr/bin/gather":             filepath.Join(source.folder, "config/must-gather/gather"),
-			"licenses/THIRD-PARTY":       filepath.Join(folders[trafficImage], "licenses/THIRD-PARTY"),
+			"licenses/THIRD-PARTY":       filepath.Join(traffic, "licenses/THIRD-PARTY"),
 			"licenses/LICENSE":           filepath.Join(source.folder, "LICENSE"),
 		} {
 			wanted, err := os.ReadFile(same)
@@ -152,23 +139,18 @@ func TestEngine(t *testing.T) {
 // make lets the engine build by a target of the Makefile. Its builds share what Go downloads and compiles.
 func (e engine) make(t *testing.T, s source, target string, variables ...string) {
 	t.Helper()
-	flags := append(make([]string, 0, 16), "--isolation", "chroot", "--layers=false", "--pull-never")
-	for _, folder := range []string{"/root/.cache/go-build", "/root/go/pkg/mod"} {
-		shared := filepath.Join(e.storage, "shared", folder)
-		must(t, os.MkdirAll(shared, 0o700))
-		flags = append(flags, "--volume", shared+":"+folder)
-	}
-	for name, value := range map[string]string{
-		"VERSION": s.version, "COMMIT": s.revision + "," + s.committed.Format("2006-01-02T15:04:05Z"), "BUILDER_IMAGE": builderBase, "DEBIAN_IMAGE": debianBase,
-	} {
-		flags = append(flags, "--build-arg", name+"="+value)
+	shared := filepath.Join(e.storage, "shared")
+	downloaded, compiled := filepath.Join(shared, "mod"), filepath.Join(shared, "build")
+	must(t, os.MkdirAll(downloaded, 0o700))
+	must(t, os.MkdirAll(compiled, 0o700))
+	flags := []string{
+		"--isolation", "chroot", "--layers=false", "--pull-never", "--volume", downloaded + ":/root/go/pkg/mod", "--volume", compiled + ":/root/.cache/go-build",
+		"--build-arg", "VERSION=" + s.version, "--build-arg", "COMMIT=" + s.revision + "," + s.committed.Format(time.RFC3339),
+		"--build-arg", "BUILDER_IMAGE=" + builderBase, "--build-arg", "DEBIAN_IMAGE=" + debianBase,
 	}
 	arguments := append([]string{target, "CONTAINER_TOOL=" + strings.Join(e.words(), " "), "BUILD_ARGS=" + strings.Join(flags, " ")}, variables...)
-	command := exec.CommandContext(t.Context(), "make", arguments...)
-	command.Dir = s.folder
-	if text, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("make %s: %v: %s", target, err, text)
-	}
+	_, err := output(t.Context(), s.folder, nil, "make", arguments...)
+	must(t, err)
 }
 
 // cloned is the commit of this repository in a folder of its own, without what lies about beside it.

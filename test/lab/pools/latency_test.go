@@ -138,9 +138,10 @@ func (s *scene) jitter(t *testing.T) string {
 
 // hog waits on the machine for a process that measures, and then keeps each of its CPUs for itself, with real-time priority, again and again until
 // that process has ended: the first time may be over before it measures, for the hog keeps it from starting, and in the pauses it comes on. The
-// API server would tell too late: under emulation it hears of a pod's start when much of a measurement is over. A hog looks at the clock itself: its time
-// begins when it has the CPU, however long it takes to come there, and nothing else that could end it runs on these CPUs. Which those of the pod are says its control group: the process has divided them among its threads. Since Linux 6.12
-// the fair server (kernel/sched/deadline.c) gives ordinary threads 50 ms of each second besides, for which no interruption would be long.
+// API server would tell too late: under emulation it hears of a pod's start when much of a measurement is over. A hog looks at the clock itself:
+// its time begins when it has the CPU, however long it takes to come there. Which CPUs are those of the pod says its control group: the process
+// has divided them among its threads. Since Linux 6.12 the fair server (kernel/sched/deadline.c) gives ordinary threads 50 ms of each second
+// besides, for which no interruption would be long.
 const hog = `until pid=$(pgrep -o -f '[p]robe latencytest'); do sleep 0.2; done
 cat /sys/fs/cgroup$(cut -d: -f3 /proc/$pid/cgroup)/cpuset.cpus.effective >/run/neighbour
 mask=$(taskset -c $(cat /run/neighbour) awk '/^Cpus_allowed:/ {print $2}' /proc/self/status)
