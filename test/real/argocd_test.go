@@ -459,27 +459,17 @@ func (a *argo) change(how string, first map[string]string) {
 	a.commit("audit off", func() { a.edit(profileFile, "spec:\n", "spec:\n  kernel:\n    additionalArguments: [audit=0]\n") })
 	verdicts := a.settled("lowlatency-nodes")
 	a.expectProgress("change", verdicts, "Healthy")
-	changed := withoutReboots(a.rendered())
-	if cmp.Diff(withoutReboots(first), changed) == "" || !strings.Contains(text(changed), "audit=0") {
+	changed := contents(a.rendered())
+	if cmp.Diff(contents(first), changed) == "" || !strings.Contains(text(changed), "audit=0") {
 		a.t.Error("the change has not reached the machine configs")
 	}
 	a.seen("change in git, "+how, "kernel argument on all nodes; health %s", strings.Join(verdicts, " > "))
 	a.git("revert", "--no-edit", "HEAD")
 	verdicts = a.settled("lowlatency-nodes")
-	if diff := cmp.Diff(withoutReboots(first), withoutReboots(a.rendered())); diff != "" {
+	if diff := cmp.Diff(contents(first), contents(a.rendered())); diff != "" {
 		a.t.Errorf("after the rollback something else is rendered (-first +now):\n%s", diff)
 	}
 	a.seen("rollback in git, "+how, "rendered as at first, byte for byte; health %s", strings.Join(verdicts, " > "))
-}
-
-func withoutReboots(all map[string]string) map[string]string {
-	kept := map[string]string{}
-	for name, content := range all {
-		if !strings.HasPrefix(name, "reboots") {
-			kept[name] = content
-		}
-	}
-	return kept
 }
 
 // degrade commits a profile that no host can meet, and takes it back.
@@ -508,7 +498,7 @@ func (a *argo) degrade(first map[string]string) {
 	a.seen("mistake in git", "CPUs that no host has: health %s, nothing rendered anew, no reboot; production not touched", strings.Join(verdicts, " > "))
 	a.git("revert", "--no-edit", "HEAD")
 	verdicts = a.settled("lowlatency-nodes")
-	if diff := cmp.Diff(withoutReboots(first), withoutReboots(a.rendered())); diff != "" {
+	if diff := cmp.Diff(contents(first), contents(a.rendered())); diff != "" {
 		a.t.Errorf("after the correction something else is rendered (-first +now):\n%s", diff)
 	}
 	a.seen("correction in git", "health %s", strings.Join(verdicts, " > "))

@@ -38,7 +38,7 @@ func TestArgoCDWithOLM(t *testing.T) {
 	a.diffOnServer()
 	a.noDrift("server-side diff")
 	a.upgradeBeside(o, first)
-	a.change("by server-side apply", withoutReboots(first))
+	a.change("by server-side apply", first)
 	a.removeSubscription(o)
 	a.finish("argocd-olm.txt")
 }

@@ -249,7 +249,7 @@ func (o *olm) upgrade(before map[string]string) {
 	if diff := cmp.Diff(before, o.rendered()); diff != "" {
 		o.t.Errorf("the upgrade has changed what is rendered (-before +after):\n%s", diff)
 	}
-	o.seen("upgrade", "%s replaces %s; %d rendered objects unchanged, no reboot, profile and pool Ready", newRelease, oldRelease, len(before)-3)
+	o.seen("upgrade", "%s replaces %s; %d rendered objects unchanged, no reboot, profile and pool Ready", newRelease, oldRelease, len(contents(before)))
 }
 
 // offerUpgrade offers the next release and waits until its manager leads.
@@ -357,10 +357,8 @@ func (o *olm) removeDefinitionsFirst() {
 	o.bringIntoForce()
 	o.removeDefinitions(definitionNames()...)
 	o.await("nodes are released", func() string {
-		for name := range o.rendered() {
-			if !strings.HasPrefix(name, "reboots") {
-				return name + " is there"
-			}
+		for name := range contents(o.rendered()) {
+			return name + " is there"
 		}
 		return ""
 	})
@@ -389,7 +387,7 @@ func (o *olm) removeOperatorFirst() {
 	if len(waiting.Finalizers) == 0 || waiting.DeletionTimestamp.IsZero() {
 		o.t.Errorf("the profile does not wait for the operator: %s", text(waiting.ObjectMeta))
 	}
-	o.seen("operator removed first", "nodes keep %d rendered objects, agents stay; the deleted profile waits with its finalizer", len(before)-3)
+	o.seen("operator removed first", "nodes keep %d rendered objects, agents stay; the deleted profile waits with its finalizer", len(contents(before)))
 
 	o.subscribe(map[string]any{})
 	o.succeeded(newRelease)

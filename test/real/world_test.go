@@ -11,6 +11,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -45,6 +46,9 @@ const (
 	bootTime     = 400 * time.Millisecond
 	tradingLabel = "node-role.kubernetes.io/trading"
 	managerName  = "lowlatency-operator-controller-manager"
+	// rebootsOf and generationOf begin the keys of what is counted beside what is rendered.
+	rebootsOf    = "reboots of "
+	generationOf = "generation of "
 	// olderImage is what the bundle of the version before names.
 	olderImage = "ghcr.io/lowlatency-dev/lowlatency-operator:v" + oldVersion
 )
@@ -296,7 +300,7 @@ func writtenKinds() []schema.GroupVersionKind {
 	}
 }
 
-// rendered is everything that the operator has rendered, byte for byte, and how often hosts have rebooted.
+// rendered is everything that the operator has rendered, byte for byte, how often it was written, and how often hosts have rebooted.
 func (w *world) rendered() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}
@@ -309,9 +313,9 @@ func (w *world) rendered() map[string]string {
 			if object.GetLabels()[v1alpha1.LabelManagedBy] != v1alpha1.ProjectName {
 				continue
 			}
-			// What was written is in the generation, too; the uid tells one that was made anew.
+			// The uid tells one that was made anew.
 			content := map[string]any{"metadata": []any{
-				object.GetUID(), object.GetGeneration(), object.GetLabels(), object.GetAnnotations(), object.GetFinalizers(), object.GetOwnerReferences(),
+				object.GetUID(), object.GetLabels(), object.GetAnnotations(), object.GetFinalizers(), object.GetOwnerReferences(),
 			}}
 			for name, value := range object.Object {
 				if name != "metadata" && name != "status" {
@@ -319,12 +323,22 @@ func (w *world) rendered() map[string]string {
 				}
 			}
 			all[kind.Kind+"/"+object.GetName()] = text(content)
+			all[generationOf+kind.Kind+"/"+object.GetName()] = strconv.FormatInt(object.GetGeneration(), 10)
 		}
 	}
 	for _, name := range w.Fleet.Names() {
-		all["reboots of "+name] = strconv.Itoa(w.Fleet.Reboots(name))
+		all[rebootsOf+name] = strconv.Itoa(w.Fleet.Reboots(name))
 	}
 	return all
+}
+
+// contents are what is rendered, without what counts how often it was written and what hosts did.
+func contents(all map[string]string) map[string]string {
+	kept := maps.Clone(all)
+	maps.DeleteFunc(kept, func(name, _ string) bool {
+		return strings.HasPrefix(name, rebootsOf) || strings.HasPrefix(name, generationOf)
+	})
+	return kept
 }
 
 // quiet measures all hosts once.
@@ -372,10 +386,8 @@ func (w *world) released() {
 				return fmt.Sprintf("%T has %d: %s", list, n, text(list))
 			}
 		}
-		for name := range w.rendered() {
-			if !strings.HasPrefix(name, "reboots") {
-				return name + " is there"
-			}
+		for name := range contents(w.rendered()) {
+			return name + " is there"
 		}
 		return ""
 	})
