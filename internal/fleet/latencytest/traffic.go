@@ -212,11 +212,10 @@ func (d *decider) concludeServer(server *batchv1.Job, result *v1alpha1.LatencyTe
 func (d *decider) whyServerEnded(job *batchv1.Job) *fault {
 	for _, pod := range d.podsOf(job) {
 		ended := endOf(pod)
-		if ended == nil {
-			continue
-		}
-		if record, err := qualification.Parse(ended.Message); err == nil && record.Problem != nil {
-			return faultf(record.Problem.Reason, "the server: %s", record.Problem.Message)
+		if ended != nil {
+			if record, err := qualification.Parse(ended.Message); err == nil && record.Problem != nil {
+				return faultf(record.Problem.Reason, "the server: %s", record.Problem.Message)
+			}
 		}
 		return faultf(v1alpha1.TestPeerFailed, "pod %s of the server has ended: %s", pod.Name, whyFailed(pod, ended))
 	}

@@ -245,6 +245,25 @@ func mishapsOfServers(starts func(*scene)) map[string]mishap {
 	}
 }
 
+// TestServerThatKubeletRefuses: no container of such a pod has ever been, and its status alone says why.
+func TestServerThatKubeletRefuses(t *testing.T) {
+	s := newPingPong(t, "node-2")
+	s.step()
+	pod := s.serves("node-1", "")
+	pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, "UnexpectedAdmissionError"
+	pod.Status.Message = "Pod was rejected: Allocate failed due to requested number of devices unavailable"
+	pod.Status.Conditions, pod.Status.ContainerStatuses = nil, nil
+	s.jobNamed(s.of("node-1").Server.Job).Status.Conditions = []batchv1.JobCondition{
+		{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded", Message: "Job has reached the specified backoff limit"},
+	}
+	s.step()
+	s.expect("node-1", "Idle Inconclusive  "+v1alpha1.TestPeerFailed)
+	want := "pod " + pod.Name + " of the server has ended: UnexpectedAdmissionError " + pod.Status.Message
+	if got := s.of("node-1").Message; !strings.Contains(got, want) {
+		t.Errorf("message %q does not say %q", got, want)
+	}
+}
+
 func TestPingPongWithoutResult(t *testing.T) {
 	for name, tc := range mishaps() {
 		t.Run(name, func(t *testing.T) {
