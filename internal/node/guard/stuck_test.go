@@ -142,46 +142,91 @@ func TestAStuckTrialThatDoesNotComeUp(t *testing.T) {
 	}
 }
 
-// newSealedWorld is a host with a disk that its TPM opens.
-func newSealedWorld(t *testing.T, crypttab string) *world {
+// newSealedWorld is a host with something in the place of crypttab(5), and with more files.
+func newSealedWorld(t *testing.T, crypttab hostfile.State, more map[string]string) *world {
 	t.Helper()
 	w := newWorld(t)
 	for _, files := range []map[string]hostfile.State{w.seen, w.kept} {
-		files["/etc/crypttab"] = hostfile.File(crypttab, 0o644)
+		files["/etc/crypttab"] = crypttab
+		for name, content := range more {
+			files[name] = hostfile.File(content, 0o600)
+		}
 	}
 	return w
 }
 
-// TestADiskThatTheTPMOpens may stay closed with other arguments, and the start then waits for a passphrase that nobody types.
+// isRefused compares an error with a part of its sentence; "" wants none.
+func isRefused(err error, want string) bool {
+	if want == "" || err == nil {
+		return want == "" && err == nil
+	}
+	return strings.Contains(err.Error(), want) && strings.Contains(err.Error(), "spec.rollout.bootFallback")
+}
+
+// TestADiskThatTheTPMOpens may stay closed with other arguments, and the start then waits for a passphrase that nobody types. What cannot be told of
+// the disks is refused like that.
 func TestADiskThatTheTPMOpens(t *testing.T) {
-	const refused = "the disk root is opened with a key that the TPM keeps (/etc/crypttab)"
+	const (
+		refused = "the disk root is opened with a key that the TPM keeps (/etc/crypttab)"
+		table   = "root UUID=1 none luks,tpm2-device=auto\n"
+		untold  = "whether the TPM opens a disk of this host at its start cannot be told: "
+	)
+	file := func(content string) hostfile.State { return hostfile.File(content, 0o644) }
+	sysctl := []operation.Operation{operation.SetSysctl("vm.stat_interval", "10")}
 	for name, tc := range map[string]struct {
-		crypttab   string
+		crypttab   hostfile.State
+		more       map[string]string
 		operations []operation.Operation
 		want       string
 	}{
-		"refused":             {"root UUID=1 none luks,tpm2-device=auto\n", trading(), refused},
-		"accepted by name":    {"root UUID=1 none luks,tpm2-device=auto\n", byHand(trading()), ""},
-		"not at the start":    {"data UUID=1 none tpm2-device=auto,noauto\n", trading(), ""},
-		"a passphrase":        {"root UUID=1 none luks,discard\n", trading(), ""},
-		"a comment":           {"# root UUID=1 none tpm2-device=auto\n", trading(), ""},
-		"no arguments change": {"root UUID=1 none luks,tpm2-device=auto\n", []operation.Operation{operation.SetSysctl("vm.stat_interval", "10")}, ""},
+		"refused":                {file(table), nil, trading(), refused},
+		"accepted by name":       {file(table), nil, byHand(trading()), ""},
+		"not at the start":       {file("data UUID=1 none tpm2-device=auto,noauto\n"), nil, trading(), ""},
+		"a passphrase":           {file("root UUID=1 none luks,discard\n"), nil, trading(), ""},
+		"a comment":              {file("#root UUID=1 none tpm2-device=auto\n"), nil, trading(), ""},
+		"no arguments change":    {file(table), nil, sysctl, ""},
+		"a link, sealed":         {hostfile.LinkTo("luks.table"), map[string]string{"/etc/luks.table": table}, trading(), refused},
+		"a link, from the root":  {hostfile.LinkTo("/etc/luks.table"), map[string]string{"/etc/luks.table": table}, trading(), refused},
+		"a link, a passphrase":   {hostfile.LinkTo("../etc/luks.table"), map[string]string{"/etc/luks.table": "root UUID=1 none luks\n"}, trading(), ""},
+		"a link to nothing":      {hostfile.LinkTo("/media/key/crypttab"), nil, trading(), untold + "/etc/crypttab is a link that leads to /media/key/crypttab, and that is not in"},
+		"a link out of the host": {hostfile.LinkTo("../../etc/luks.table"), map[string]string{"/etc/luks.table": ""}, trading(), untold + "/etc/crypttab is a link that leads to ../../etc/luks.table, out of"},
+		"a link to itself":       {hostfile.LinkTo("crypttab"), nil, trading(), untold + "/etc/crypttab is a link that leads over more than 40 others"},
+		"a folder":               {hostfile.NewFolder(), nil, trading(), untold + "/etc/crypttab is no regular file"},
+		"a link, accepted":       {hostfile.LinkTo("/media/key/crypttab"), nil, byHand(trading()), ""},
+		"a link, no arguments":   {hostfile.LinkTo("/media/key/crypttab"), nil, sysctl, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newSealedWorld(t, tc.crypttab)
+			w := newSealedWorld(t, tc.crypttab, tc.more)
 			before := w.manifest()
-			_, err := w.guard().Describe(t.Context(), tc.operations)
-			if (tc.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.want) {
+			if _, err := w.guard().Describe(t.Context(), tc.operations); !isRefused(err, tc.want) {
 				t.Errorf("Describe() = %v, want %q", err, tc.want)
 			}
-			_, err = w.guard().Apply(t.Context(), wanted(tc.operations))
-			if (tc.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.want) {
+			if _, err := w.guard().Apply(t.Context(), wanted(tc.operations)); !isRefused(err, tc.want) {
 				t.Errorf("Apply() = %v, want %q", err, tc.want)
 			}
 			if diff := cmp.Diff(before, w.manifest()); tc.want != "" && diff != "" {
 				t.Errorf("something was written (-before +after):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestACrypttabThatCannotBeRead is refused with what the kernel said, unless that is accepted, and keeps nobody from giving a host back.
+func TestACrypttabThatCannotBeRead(t *testing.T) {
+	const unreadable = "/etc/crypttab"
+	w := newWorld(t)
+	w.unreadable = unreadable
+	if _, err := w.guard().Apply(t.Context(), wanted(trading())); !isRefused(err, unreadable+" cannot be read: opening /etc/crypttab: input/output error") {
+		t.Errorf("Apply() = %v", err)
+	}
+	lines, err := w.guard().Describe(t.Context(), byHand(trading()))
+	if err != nil || !strings.Contains(strings.Join(lines, "\n"), unreadable+" cannot be read") {
+		t.Errorf("Describe() = %q, %v", lines, err)
+	}
+	w.enact(byHand(trading()))
+	w.enact(nil)
+	if status, err := w.guard().Status(); err != nil || status.InForce != "" {
+		t.Errorf("Status() = %+v, %v", status, err)
 	}
 }
 

@@ -78,6 +78,8 @@ type world struct {
 	stubborn string
 	// linked is a folder that is a link, below which nothing is looked at; "" for none.
 	linked string
+	// unreadable is a path that gives an error of the disk; "" for none.
+	unreadable string
 	// kubelet is nil on a host without one.
 	kubelet *kubeletservice.Service
 	// tuned is nil on a host without TuneD.
@@ -189,6 +191,9 @@ func (w *world) Read(name string) (hostfile.State, error) {
 	}
 	if w.linked != "" && strings.HasPrefix(name, w.linked+"/") {
 		return hostfile.State{}, fmt.Errorf("opening %s: %w", name, unix.ENOTDIR)
+	}
+	if name == w.unreadable && name != "" {
+		return hostfile.State{}, fmt.Errorf("opening %s: %w", name, unix.EIO)
 	}
 	return w.seen[name], nil
 }
