@@ -12,7 +12,7 @@ package v1alpha1
 // +kubebuilder:validation:XValidation:rule="(!has(self.sniffSeconds) || ((!has(self.trialSeconds) || self.sniffSeconds <= self.trialSeconds) && (!has(self.confirmSeconds) || self.sniffSeconds <= self.confirmSeconds))) && (!has(self.trialSeconds) || !has(self.confirmSeconds) || self.trialSeconds <= self.confirmSeconds)",message="spec.loadSearch.sniffSeconds, trialSeconds and confirmSeconds must not descend."
 // +kubebuilder:validation:XValidation:rule="(has(self.probesPerSecond) ? self.probesPerSecond : 1000) * (has(self.confirmSeconds) ? self.confirmSeconds : 60) <= 5000000 && (has(self.probesPerSecond) ? self.probesPerSecond : 1000) * (has(self.trialSeconds) ? self.trialSeconds : 15) <= 5000000",message="a trial has 5000000 probes at most: lower spec.loadSearch.probesPerSecond (1000 when omitted), or shorten spec.loadSearch.confirmSeconds or trialSeconds."
 // +kubebuilder:validation:XValidation:rule="!has(self.percentiles) || self.percentiles.all(p, 9 * (has(self.trialSeconds) ? (has(self.probesPerSecond) ? self.probesPerSecond : 1000) * self.trialSeconds : has(self.confirmSeconds) ? (has(self.probesPerSecond) ? self.probesPerSecond : 1000) * self.confirmSeconds : 5000000) >= 10 * {'P50': 200, 'P90': 1000, 'P99': 10000, 'P999': 100000, 'P9999': 1000000, 'P99999': 10000000}[p.percentile])",message="the probes of a trial, a tenth less, must carry spec.loadSearch.percentiles: P99 takes 10000, P999 100000, P9999 1000000, and P99999 is out of reach; raise spec.loadSearch.probesPerSecond or trialSeconds."
-// +kubebuilder:validation:XValidation:rule="!has(self.growth) || 9 * (has(self.trialSeconds) ? (has(self.probesPerSecond) ? self.probesPerSecond : 1000) * self.trialSeconds : has(self.confirmSeconds) ? (has(self.probesPerSecond) ? self.probesPerSecond : 1000) * self.confirmSeconds : 5000000) >= 10 * {'P50': 200, 'P90': 1000, 'P99': 10000, 'P999': 100000, 'P9999': 1000000, 'P99999': 10000000}[self.growth.percentile]",message="the probes of a trial, a tenth less, must carry spec.loadSearch.growth.percentile: P99 takes 10000, P999 100000, P9999 1000000, and P99999 is out of reach; raise spec.loadSearch.probesPerSecond or trialSeconds."
+// +kubebuilder:validation:XValidation:rule="9 * (has(self.trialSeconds) ? (has(self.probesPerSecond) ? self.probesPerSecond : 1000) * self.trialSeconds : has(self.confirmSeconds) ? (has(self.probesPerSecond) ? self.probesPerSecond : 1000) * self.confirmSeconds : 5000000) >= 10 * {'P50': 200, 'P90': 1000, 'P99': 10000, 'P999': 100000, 'P9999': 1000000, 'P99999': 10000000}[has(self.growth) ? self.growth.percentile : 'P50']",message="the probes of a trial, a tenth less, must carry spec.loadSearch.growth.percentile: P50, which counts when omitted, takes 200, P99 10000, P999 100000, P9999 1000000, and P99999 is out of reach; raise spec.loadSearch.probesPerSecond or trialSeconds."
 type LoadSearchTest struct {
 	// bytes is the size of messages, 24 to 65507. When omitted, this means the user has no opinion and the operator chooses a
 	// default, which is subject to change over time. The current default is 64.
@@ -66,7 +66,9 @@ type LoadSearchTest struct {
 	// +optional
 	Percentiles []LatencyPercentile `json:"percentiles,omitempty"`
 
-	// growth bounds how much a percentile may grow over that of the lowest rate. When omitted, it may grow.
+	// growth bounds how much a percentile may grow over that of the lowest rate. When omitted, this means the user has no opinion and the
+	// operator chooses a default, which is subject to change over time. The current default is P50 of at most 1000 per cent: what is ten
+	// times as long waits in a queue.
 	// +optional
 	Growth *LatencyGrowth `json:"growth,omitempty"`
 

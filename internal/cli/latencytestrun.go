@@ -95,7 +95,7 @@ func (o *trafficOptions) addFlags(command *cobra.Command) {
 	flags.Int32Var(&o.highest, "highest", 0, "the highest rate that kind LoadSearch tries; the operator chooses without it")
 	flags.DurationVar(&o.trial, "trial", 0, "how long a trial of kind LoadSearch is, in whole seconds; the operator chooses without it")
 	flags.DurationVar(&o.confirm, "confirm", 0, "how long the highest rate must hold, in whole seconds; the operator chooses without it")
-	flags.Int32Var(&o.growth, "growth", 0, "how large 99 % may be in per cent of that at the lowest rate, 300 for three times, with kind LoadSearch; 0 for no limit")
+	flags.Int32Var(&o.growth, "growth", 0, "how large 99 % may be in per cent of that at the lowest rate, 300 for three times, with kind LoadSearch; when omitted, 50 % may be ten times")
 	flags.StringArrayVar(&o.ratios, "ratio", nil, "`NAME=RATIO` that passes, such as P50=1.05, with kind ContainerVersusHost; repeatable")
 }
 

@@ -28,6 +28,10 @@ type Rate struct {
 	// left, as sfnt-stream does. Both are estimates of one way: the time until the answer, less the mean half round trip of Sizes.
 	FromIntended Distribution `json:"fromIntended"`
 	FromActual   Distribution `json:"fromActual"`
+	// WayBackNanoseconds is that mean, and 0 where whole round trips are told. BelowWayBack of the answers took less than it in all, and count as
+	// on their way for no time.
+	WayBackNanoseconds int64  `json:"wayBackNanoseconds,omitempty"`
+	BelowWayBack       uint64 `json:"belowWayBack,omitempty"`
 	// TimeLine is of FromIntended; nil in results of earlier versions.
 	TimeLine *TimeLine `json:"timeLine,omitempty"`
 }

@@ -22,6 +22,8 @@ type world struct {
 	cut float64
 	// mute is the rate from which probes do not come back; 0 for none.
 	mute uint64
+	// back is what was taken off as the way back, which leaves nothing of any latency below grows; 0 for latencies that are told whole.
+	back int64
 	seen map[uint64]bool
 }
 
@@ -34,7 +36,7 @@ func (w *world) loses(step Step) bool {
 func (w *world) trial(t *testing.T, step Step) Rate {
 	t.Helper()
 	sent := uint64(float64(step.Rate) * step.Duration.Seconds())
-	rate := Rate{PerSecond: step.Rate, AchievedPerSecond: float64(min(step.Rate, w.generator)), Load: Stream{Sent: sent}}
+	rate := Rate{WayBackNanoseconds: w.back, PerSecond: step.Rate, AchievedPerSecond: float64(min(step.Rate, w.generator)), Load: Stream{Sent: sent}}
 	if w.cut > 0 && step.Phase == PhaseConfirm {
 		rate.Load.Sent = uint64(w.cut * float64(sent))
 	}
@@ -50,6 +52,13 @@ func (w *world) trial(t *testing.T, step Step) Rate {
 		samples = samples[:10]
 	}
 	for i := range samples {
+		if w.back > 0 {
+			samples[i] = 50
+			if step.Rate < w.grows {
+				samples[i] = 0
+			}
+			continue
+		}
 		if w.grows > 0 && step.Rate >= w.grows {
 			samples[i] *= 10
 		}
@@ -120,6 +129,10 @@ func TestSearchOutcomes(t *testing.T) {
 		"enough":                  {world{capacity: 1e9, generator: 50_000}, nil, 40_000, Outcome{Passed, ReasonWithinBudget, "5"}},
 		"too little":              {world{capacity: 50_000, generator: 1e9}, nil, 60_000, Outcome{Failed, ReasonRate, "49"}},
 		"growth": {world{capacity: 1e9, generator: 1e9, grows: 70_000}, func(o *SearchOptions) { o.Growth = 5 }, 0,
+			Outcome{Passed, ReasonMeasured, "the highest rate that passes is from 69"}},
+		"growth from nothing, to less than the way back": {world{capacity: 1e9, generator: 1e9, grows: 70_000, back: 100}, func(o *SearchOptions) { o.Growth = 5 }, 0,
+			Outcome{Inconclusive, ReasonGeneratorLimit, "every rate up to 10000000 messages a second passed"}},
+		"growth from nothing, to ten times the way back": {world{capacity: 1e9, generator: 1e9, grows: 70_000, back: 5}, func(o *SearchOptions) { o.Growth = 5 }, 0,
 			Outcome{Passed, ReasonMeasured, "the highest rate that passes is from 69"}},
 		"latency": {world{capacity: 1e9, generator: 1e9, grows: 30_000}, func(o *SearchOptions) { o.Budget.Limits = []Limit{{99, 10_000}} }, 0,
 			Outcome{Passed, ReasonMeasured, "the highest rate that passes is from 29"}},

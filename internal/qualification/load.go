@@ -26,6 +26,8 @@ const (
 	defaultTrialSeconds                 = 15
 	defaultConfirmSeconds               = 60
 	defaultRetries                      = 1
+	// A queue that builds up shows in the middle of all latencies, which every trial carries.
+	defaultGrowthPercentile, defaultGrowthPercent = v1alpha1.P50, 1000
 	// A search that finds no end has time for so many pairs of a sniff and a trial, and for so many confirmations.
 	pairsOfTrials, confirmations = 60, 4
 )
@@ -42,7 +44,7 @@ type Load struct {
 	// GranularityPartsPerThousand is how far apart the best pass and the lowest fail may be.
 	GranularityPartsPerThousand int32
 	LossPartsPerMillion         int32
-	// Percentiles bound those of probes, and GrowthPercentile may be GrowthPercent of that of the lowest rate; "" where nothing bounds it.
+	// Percentiles bound those of probes, and GrowthPercentile may be GrowthPercent of that of the lowest rate.
 	Percentiles      []v1alpha1.LatencyPercentile
 	GrowthPercentile v1alpha1.PercentileName
 	GrowthPercent    int32
@@ -63,6 +65,7 @@ func loadOf(given *v1alpha1.LoadSearchTest) *Load {
 		Retries:                     ptr.Deref(given.Retries, defaultRetries),
 	}
 	l.Lowest = cmp.Or(given.LowestMessagesPerSecond, min(defaultLowestRate, l.Highest, cmp.Or(given.FirstMessagesPerSecond, defaultLowestRate)))
+	l.GrowthPercentile, l.GrowthPercent = defaultGrowthPercentile, defaultGrowthPercent
 	l.First = cmp.Or(given.FirstMessagesPerSecond, min(max(defaultFirstRate, l.Lowest), l.Highest))
 	if given.Growth != nil {
 		l.GrowthPercentile, l.GrowthPercent = given.Growth.Percentile, given.Growth.MaximumPercent
@@ -80,9 +83,7 @@ func (l *Load) secondsForProbes() int32 {
 	for _, p := range l.Percentiles {
 		needed = max(needed, float64(latency.Samples(PercentOf(p.Percentile))))
 	}
-	if l.GrowthPercentile != "" {
-		needed = max(needed, float64(latency.Samples(PercentOf(l.GrowthPercentile))))
-	}
+	needed = max(needed, float64(latency.Samples(PercentOf(l.GrowthPercentile))))
 	return int32(math.Ceil(needed / latency.ProbesBack / float64(l.ProbesPerSecond)))
 }
 
@@ -96,7 +97,7 @@ func (l *Load) Granularity() float64 {
 	return float64(l.GranularityPartsPerThousand) / partsPerThousand
 }
 
-// Growth is how many times as large a percentile may be as at the lowest rate; 0 where nothing bounds it.
+// Growth is how many times as large a percentile may be as at the lowest rate.
 func (l *Load) Growth() float64 { return float64(l.GrowthPercent) / percent }
 
 // LoadRecord is what a search found, in the record of the repetition that found the lowest rate. The rates of the record are those of its Trials.

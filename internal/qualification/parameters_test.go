@@ -42,7 +42,7 @@ func TestHashesStay(t *testing.T) {
 		}, "935776792dde58b3"},
 		"a search": {v1alpha1.LatencyTestSpec{
 			Kind: v1alpha1.LatencyTestLoadSearch, Traffic: &v1alpha1.TestTraffic{Transport: v1alpha1.TransportUDP, Server: server},
-		}, "4dd6b66894ce9f43"},
+		}, "a99c2b38e09fb8e7"},
 		"a search with bounds": {v1alpha1.LatencyTestSpec{
 			Kind: v1alpha1.LatencyTestLoadSearch, Traffic: &v1alpha1.TestTraffic{Transport: v1alpha1.TransportUDP, Server: server},
 			LoadSearch: &v1alpha1.LoadSearchTest{

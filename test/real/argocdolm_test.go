@@ -58,7 +58,7 @@ func (a *argo) upgradeBeside(o *olm, before map[string]string) {
 		a.t.Errorf("Argo CD has synced again beside the upgrade (-before +after):\n%s", diff)
 	}
 	a.seen("upgrade by the Subscription", "%s replaces %s; %d rendered objects unchanged, no reboot, all Synced and Healthy, nothing applied again",
-		newRelease, oldRelease, len(before)-len(a.Fleet.Names()))
+		newRelease, oldRelease, len(contents(before)))
 }
 
 // removeSubscription deletes the Applications with what they manage. The namespace is in git, so that what Operator Lifecycle Manager has

@@ -25,7 +25,7 @@ type searchFlags struct {
 
 func newSearchFlags() searchFlags {
 	return searchFlags{search: latency.SearchOptions{
-		Granularity: 0.01, Sniff: 2 * time.Second, Search: 15 * time.Second, Confirm: time.Minute, Retries: 1, GrowthPercent: 99,
+		Granularity: 0.01, Sniff: 2 * time.Second, Search: 15 * time.Second, Confirm: time.Minute, Retries: 1, Growth: 10, GrowthPercent: 50,
 	}}
 }
 
@@ -42,12 +42,12 @@ func loadCommand(root string) *cobra.Command {
 		Use:   "load --server | --client HOST",
 		Short: "Look for the highest rate of messages without loss and with a stable latency",
 		Long: `Look for the highest rate of messages that passes: its loss and its latencies are within the limits, and the
-latency has not grown too much over that of a low rate; without limits of latencies, loss alone decides. A first
+latency has not grown too much over that of a low rate, ten times in the middle unless --growth says it. A first
 rate is doubled until one does not pass, then the rate between is narrowed down; a short trial comes before each
 long one, and the best rate must hold over a longer one. The answer is an interval, the best rate that passed and
 the lowest that did not. A rate that the sender does not reach says nothing about the receiver, and is told so.
 Latencies are those of probes, a second stream of few messages.`,
-		Example: "  kubectl lowlatency probe load --server\n  kubectl lowlatency probe load --client 10.0.0.2 --limit 99=50us --growth 3\n" +
+		Example: "  kubectl lowlatency probe load --server\n  kubectl lowlatency probe load --client 10.0.0.2 --limit 99=50us --growth 3 --growth-percentile 99\n" +
 			"  kubectl lowlatency probe load --client 10.0.0.2 --at-least 200000 --confirm 1h",
 		Args: usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -72,7 +72,7 @@ func (f *searchFlags) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.Search, "search", o.Search, "how long a trial is")
 	flags.DurationVar(&o.Confirm, "confirm", o.Confirm, "how long the best rate must hold")
 	flags.IntVar(&o.Retries, "retries", o.Retries, "how often a trial that did not pass is made again")
-	flags.Float64Var(&o.Growth, "growth", 0, "how many times as large the percentile of --growth-percentile may be as at the least rate; 0 for no limit")
+	flags.Float64Var(&o.Growth, "growth", o.Growth, "how many times as large the percentile of --growth-percentile may be as at the least rate; 0 for no limit")
 	flags.Float64Var(&o.GrowthPercent, "growth-percentile", o.GrowthPercent, "which percentile may grow by --growth")
 }
 

@@ -401,9 +401,7 @@ func searchArgs(l *qualification.Load) []string {
 	for _, bound := range l.Percentiles {
 		args = append(args, fmt.Sprintf("--limit=%g=%dns", qualification.PercentOf(bound.Percentile), bound.Nanoseconds))
 	}
-	if l.GrowthPercentile != "" {
-		args = append(args, fmt.Sprintf("--growth=%g", l.Growth()), fmt.Sprintf("--growth-percentile=%g", qualification.PercentOf(l.GrowthPercentile)))
-	}
+	args = append(args, fmt.Sprintf("--growth=%g", l.Growth()), fmt.Sprintf("--growth-percentile=%g", qualification.PercentOf(l.GrowthPercentile)))
 	return args
 }
 

@@ -138,7 +138,11 @@ func timesOf(s *StreamTimes, back int64) *rateTimes {
 		PerSecond: s.Rate, Bytes: s.Bytes, Load: streamOf(s.Count, s.Load),
 		Late: s.Late, MaximumLatenessNanoseconds: s.Latest, AnswersWanted: s.Wanted, AnswersLost: s.Wanted - min(s.Wanted, uint64(len(s.Answers))),
 	}}
+	t.rate.WayBackNanoseconds = back
 	for i, a := range s.Answers {
+		if a.Back-a.Intended < back {
+			t.rate.BelowWayBack++
+		}
 		t.intended[i], t.actual[i] = max(0, a.Back-a.Intended-back), max(0, a.Back-a.Actual-back)
 	}
 	t.rate.TimeLine = latency.TimeLineOf(s.Elapsed, func(yield func(int64, int64) bool) {
@@ -169,6 +173,7 @@ func (t *rateTimes) add(later *rateTimes) {
 	r.AchievedPerSecond = min(r.AchievedPerSecond, o.AchievedPerSecond)
 	r.Late, r.MaximumLatenessNanoseconds = r.Late+o.Late, max(r.MaximumLatenessNanoseconds, o.MaximumLatenessNanoseconds)
 	r.AnswersWanted, r.AnswersLost = r.AnswersWanted+o.AnswersWanted, r.AnswersLost+o.AnswersLost
+	r.BelowWayBack += o.BelowWayBack
 	addStream(&r.Load, &o.Load)
 	r.TimeLine = latency.InSequence(r.TimeLine, o.TimeLine)
 	if r.Probes != nil && o.Probes != nil {

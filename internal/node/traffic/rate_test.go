@@ -88,12 +88,21 @@ func TestRateOf(t *testing.T) {
 	if math.Abs(got.AchievedPerSecond-1000) > 1e-9 || got.AnswersLost != 1 || got.Load != (latency.Stream{Sent: 10, Lost: 3, Duplicates: 1, Reordered: 2, Gaps: 3}) {
 		t.Errorf("%+v", got)
 	}
-	if got.FromIntended.MaximumNanoseconds != 1600 || got.FromIntended.MinimumNanoseconds != 0 || got.FromActual.MaximumNanoseconds != 1100 {
+	if got.FromIntended.MaximumNanoseconds != 1600 || got.FromIntended.MinimumNanoseconds != 0 || got.FromActual.MaximumNanoseconds != 1100 ||
+		got.WayBackNanoseconds != 400 || got.BelowWayBack != 1 {
 		t.Errorf("%+v", got)
 	}
 	want := latency.TimeLineOf(9_000_000, maps.All(map[int64]int64{0: 1600}))
 	if diff := cmp.Diff(want, got.TimeLine); diff != "" {
 		t.Errorf("time line (-want +got):\n%s", diff)
+	}
+	swept := &latency.Result{Rates: []latency.Rate{got}}
+	if remarkWayBack(swept); len(swept.Remarks) != 1 || !strings.Contains(swept.Remarks[0], "1 of 2 answers took less in all than 400ns") {
+		t.Errorf("remarks %q", swept.Remarks)
+	}
+	swept = &latency.Result{Rates: []latency.Rate{{FromIntended: latency.Distribution{Samples: 1000}, BelowWayBack: 9}}}
+	if remarkWayBack(swept); len(swept.Remarks) != 0 {
+		t.Errorf("remarks %q", swept.Remarks)
 	}
 	if whole, _ := timesOf(times, wayBack(quiet, true)).distribute(); whole.FromIntended.MaximumNanoseconds != 2000 {
 		t.Errorf("%+v", whole)

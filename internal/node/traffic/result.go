@@ -61,6 +61,7 @@ func resultOf(kind latency.Kind, request *Request, here latency.Host, output *Ou
 		}
 		result.Rates = append(result.Rates, one)
 	}
+	remarkWayBack(result)
 	if output.End != done {
 		reason, known := reasons()[output.End]
 		if !known {
@@ -72,6 +73,17 @@ func resultOf(kind latency.Kind, request *Request, here latency.Host, output *Ou
 	result.Outcome = latency.Judge(result, budget)
 	judgeClocks(result, output)
 	return result, nil
+}
+
+// remarkWayBack says where the estimate of one way comes out below nothing for more than one answer in a hundred, so that low percentiles say little.
+func remarkWayBack(result *latency.Result) {
+	for i := range result.Rates {
+		r := &result.Rates[i]
+		if taken := r.FromIntended.Samples; r.BelowWayBack > 0 && r.BelowWayBack >= taken/100 {
+			result.Remarks = append(result.Remarks, fmt.Sprintf("%d messages a second: %d of %d answers took less in all than %s, the mean half of a round trip before, which is taken off "+
+				"as the way back; they count as 0: --report round-trip tells what was measured", r.PerSecond, r.BelowWayBack, taken, time.Duration(r.WayBackNanoseconds)))
+		}
+	}
 }
 
 // printable is a text of another program without what a terminal would obey.

@@ -145,7 +145,7 @@ func (s *scene) load(t *testing.T) string {
 	test := onSameNode("load", v1alpha1.LatencyTestLoadSearch)
 	test.Spec.LoadSearch = &v1alpha1.LoadSearchTest{
 		LowestMessagesPerSecond: 10, FirstMessagesPerSecond: 20, HighestMessagesPerSecond: 20000, GranularityPartsPerThousand: 500,
-		LossPartsPerMillion: new(int32(10000)), ProbesPerSecond: 10, SniffSeconds: 2, TrialSeconds: 12, ConfirmSeconds: 12, Retries: new(int32(1)),
+		LossPartsPerMillion: new(int32(10000)), ProbesPerSecond: 20, SniffSeconds: 2, TrialSeconds: 12, ConfirmSeconds: 12, Retries: new(int32(1)),
 	}
 	test.Spec.Budget = &v1alpha1.LatencyBudget{MinimumMessagesPerSecond: 10, Path: v1alpha1.LatencyPathKernel}
 	s.kubectlApply(t, test)
