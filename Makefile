@@ -297,7 +297,7 @@ lab-short: programs-lab-short ## The same on one machine, with few scenarios.
 
 .PHONY: lab-pools
 lab-pools: programs-lab-pools ## Show BypassNICPools on a real node: PREEMPT_RT kernel, kubelet and containerd in an emulated machine.
-	go test -tags lab -count=1 -timeout 180m -v ./test/lab/pools
+	go test -tags lab -count=1 -timeout 180m -v -skip 'TestPools/^LatencyTest' ./test/lab/pools
 
 .PHONY: lab-latency
 lab-latency: programs-lab-latency ## Let LatencyTests measure the same real node: jitter, a neighbour that must be named, messages between two pods.

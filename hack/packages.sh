@@ -32,7 +32,7 @@ qemu-img            qemu-utils       lab lab-short lab-pools lab-latency lab-net
 mmdebstrap          mmdebstrap       lab lab-short lab-pools lab-latency lab-netem lab-onload lab-enact lab-image test-must-gather test-docker-build
 mke2fs              e2fsprogs        lab lab-short lab-pools lab-latency lab-netem lab-onload lab-enact lab-image
 cpio                cpio             lab jitter-pair
-git                 git              test docs-test bundle-fixture test-upgrade olm argocd argocd-olm lab-onload image-twice test-docker-build release test-release
+git                 git              test docs-test bundle-fixture test-upgrade olm argocd argocd-olm lab-onload lab-pools lab-latency lab-enact traffic-image image-twice test-docker-build release test-release
 tar                 tar              bundle-fixture test-upgrade olm argocd-olm test-hwloc lab-onload lab-pools lab-latency jitter-pair
 buildah             buildah          test-docker-build
 strip               binutils         lab-onload

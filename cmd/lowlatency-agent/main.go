@@ -30,6 +30,6 @@ func newCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	command.AddCommand(process.NewAgentCommand())
+	command.AddCommand(process.NewAgentCommand(), process.NewVersionCommand())
 	return command
 }

@@ -32,6 +32,7 @@ func newCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	command.AddCommand(newManagerCommand(), newInstallerCommand(), newInstallGuardCommand(), process.NewAgentCommand(), newDevicePluginCommand(), newDRADriverCommand(), probe.Command("/host"))
+	command.AddCommand(newManagerCommand(), newInstallerCommand(), newInstallGuardCommand(), process.NewAgentCommand(), newDevicePluginCommand(), newDRADriverCommand(), probe.Command("/host"),
+		process.NewVersionCommand())
 	return command
 }

@@ -29,7 +29,7 @@ func TestCommands(t *testing.T) {
 	for _, command := range commands {
 		names = append(names, command.Name())
 	}
-	if want := []string{"agent", "device-plugin", "dra-driver", "install-guard", "installer", "manager", "probe"}; !slices.Equal(names, want) {
+	if want := []string{"agent", "device-plugin", "dra-driver", "install-guard", "installer", "manager", "probe", "version"}; !slices.Equal(names, want) {
 		t.Errorf("commands are %v, want %v", names, want)
 	}
 }
@@ -91,12 +91,17 @@ func TestCommandsSayWhatIsMissing(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	var out bytes.Buffer
-	command := newCommand()
-	command.SetOut(&out)
-	command.SetArgs([]string{"--version"})
-	if err := command.Execute(); err != nil || !strings.HasPrefix(out.String(), "lowlatency-operator version ") {
-		t.Errorf("--version prints %q, %v", out.String(), err)
+	var out, asked bytes.Buffer
+	for argument, to := range map[string]*bytes.Buffer{"--version": &out, "version": &asked} {
+		command := newCommand()
+		command.SetOut(to)
+		command.SetArgs([]string{argument})
+		if err := command.Execute(); err != nil || !strings.HasPrefix(to.String(), "lowlatency-operator version ") {
+			t.Errorf("%s prints %q, %v", argument, to.String(), err)
+		}
+	}
+	if out.String() != asked.String() {
+		t.Errorf("version prints %q, --version %q", asked.String(), out.String())
 	}
 	if told := (&managerFlags{}).options().Version; told == "" || !strings.Contains(out.String(), " "+told+" ") {
 		t.Errorf("the metrics tell version %q, --version prints %q", told, out.String())

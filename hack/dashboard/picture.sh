@@ -85,6 +85,6 @@ story 1s || story 3s || story 10s || fail 'this machine is too busy for a pictur
 node "$here/draw.mjs" "$(command -v chromium)" "$work" "http://127.0.0.1:$page/?start=${moment% *}&end=${moment#* }" "$work/dashboard.png" || exit 1
 mkdir -p "$(dirname "$out")"
 # What was drawn from: a test of the documents compares.
-(cd "$root" && sha256sum config/dashboard/lowlatency.json hack/dashboard/{convert.mjs,index.html,package-lock.json,page.jsx} >hack/dashboard/drawn.sha256)
+(cd "$root" && sha256sum config/dashboard/lowlatency.json config/prometheus/alerts.yaml hack/dashboard/{convert.mjs,index.html,package-lock.json,page.jsx} >hack/dashboard/drawn.sha256)
 mv "$work/dashboard.png" "$out"
 printf 'dashboard: %s shows the time from %s to %s\n' "$out" "$(date -u -d "@${moment% *}" +%FT%TZ)" "$(date -u -d "@${moment#* }" +%FT%TZ)" >&2

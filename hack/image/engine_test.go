@@ -109,8 +109,7 @@ func TestEngine(t *testing.T) {
 				t.Errorf("files (-without an engine +by the Dockerfile):\n%s", diff)
 			}
 			compareContents(t, shipped, got)
-			asked := map[string]string{operatorImage: "--version", trafficImage: "version"}[name]
-			text, err := output(t.Context(), ".", nil, filepath.Join(got, recipe.programs[0]), asked)
+			text, err := output(t.Context(), ".", nil, filepath.Join(got, recipe.programs[0]), "version")
 			must(t, err)
 			if !strings.Contains(text, "v1") || !strings.Contains(text, source.revision[:7]) {
 				t.Errorf("the program says of itself: %s", text)
