@@ -69,6 +69,19 @@ func TestArguments(t *testing.T) {
 	golden.Assert(t, strings.Join(args, "\n")+"\n", "arguments.txt")
 }
 
+// TestWiredArguments: each end of a wire sends to where the other listens, and has a MAC address of its own.
+func TestWiredArguments(t *testing.T) {
+	one, other := NewWire("/run/wire")
+	args := make([]string, 0, 12)
+	for _, end := range []Wire{one, other} {
+		spec := machineSpec()
+		spec.NICs = append(spec.NICs, NIC{ID: "wired", Model: Virtio, Wire: end})
+		all := (emulator{}).machine(spec, spec.Boot, files{})
+		args = append(args, all[len(all)-6:]...)
+	}
+	golden.Assert(t, strings.Join(args, "\n")+"\n", "wired.txt")
+}
+
 func TestValidate(t *testing.T) {
 	cases := map[string]struct {
 		change    func(*Spec)
@@ -84,6 +97,11 @@ func TestValidate(t *testing.T) {
 		"no kernel":     {change: func(s *Spec) { s.Boot.Kernel = "newest" }, wantError: `the lab has no kernel "newest", only ["standard" "rt" "rt-backports" "installed"]`},
 		"same ID twice": {change: func(s *Spec) { s.NICs[1].ID = "near" }, wantError: `the ID "near" of a NIC is empty or taken`},
 		"no such node":  {change: func(s *Spec) { s.NICs[1].NUMANode = 2 }, wantError: "NIC far is on NUMA node 2"},
+		"wire":          {change: func(s *Spec) { s.NICs[0].Wire, s.NICs[1].Wire = NewWire("/" + strings.Repeat("a", 101)) }},
+		"third end":     {change: func(s *Spec) { s.NICs[1].Wire = Wire{"/run", 3} }, wantError: "machine pair: NIC far: a wire has the ends 1 and 2, and no end 3"},
+		"wire nowhere":  {change: func(s *Spec) { s.NICs[1].Wire.End = 1 }, wantError: `the folder "" of a wire must be an absolute path`},
+		"wire, comma":   {change: func(s *Spec) { s.NICs[1].Wire = Wire{"/a,b", 1} }, wantError: `the folder "/a,b" of a wire must be an absolute path`},
+		"long wire":     {change: func(s *Spec) { s.NICs[0].Wire, _ = NewWire("/" + strings.Repeat("a", 102)) }, wantError: "is too long a path for a socket: give one of up to 102 bytes"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

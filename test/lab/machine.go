@@ -67,6 +67,7 @@ type Machine struct {
 // process is one run of QEMU.
 type process struct {
 	files files
+	pid   int
 	// done is closed when QEMU has ended; err and stderr may be read then.
 	done   chan struct{}
 	err    error
@@ -250,6 +251,10 @@ func (e emulator) start(ctx context.Context, args []string, f files) (*process, 
 		runtime.LockOSThread()
 		defer cancel()
 		err := command.Start()
+		if err == nil {
+			// nice becomes QEMU, under the same number.
+			p.pid = command.Process.Pid
+		}
 		started <- err
 		if err == nil {
 			p.err = command.Wait()

@@ -106,10 +106,20 @@ func (e emulator) machine(s Spec, boot Boot, f files) []string {
 	for i, nic := range s.NICs {
 		args = append(args,
 			"-device", fmt.Sprintf("pcie-root-port,id=port-%s,bus=%s,chassis=%d,slot=%d", nic.ID, s.bridge(nic), i+1, i+1),
-			"-netdev", fmt.Sprintf("hubport,id=net-%s,hubid=1", nic.ID),
+			"-netdev", nic.network(),
 			"-device", deviceArgument(s.nicDevice(nic)))
 	}
 	return args
+}
+
+// network is what is behind a NIC: the hub of its machine, or a wire to another machine. Frames on a wire are datagrams between sockets of the file
+// system, one of each machine: a socket that is full makes QEMU wait, so nothing is lost between two machines that run, and a machine that is switched off
+// and on again finds its wire as before (net/dgram.c).
+func (n NIC) network() string {
+	if n.Wire == (Wire{}) {
+		return fmt.Sprintf("hubport,id=net-%s,hubid=1", n.ID)
+	}
+	return fmt.Sprintf("dgram,id=net-%s,local.type=unix,local.path=%s,remote.type=unix,remote.path=%s", n.ID, n.Wire.socket(n.Wire.End), n.Wire.socket(n.Wire.other()))
 }
 
 // readOnlyDisk adds a disk that the machine finds by the label of its file system; nothing without a file.
@@ -165,7 +175,7 @@ func (s Spec) nicDevice(nic NIC) []property {
 	}
 	device := []property{
 		{"driver", string(nic.Model)}, {"id", nic.ID}, {"bus", "port-" + nic.ID}, {"netdev", "net-" + nic.ID},
-		{"mac", fmt.Sprintf("52:54:00:00:%02x:%02x", nic.NUMANode+1, index+1)}, {"romfile", ""},
+		{"mac", fmt.Sprintf("52:54:00:%02x:%02x:%02x", nic.Wire.End, nic.NUMANode+1, index+1)}, {"romfile", ""},
 	}
 	if nic.Model == Virtio {
 		device = append(device, property{"disable-legacy", "on"})

@@ -10,7 +10,9 @@ package lab
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // Kernel is a kernel that machines of the lab boot.
@@ -89,13 +91,47 @@ func (t Topology) CPUs() int { return t.Packages * t.CoresPerPackage * t.Threads
 // parts is the number of equal parts of CPUs and memory.
 func (t Topology) parts() int { return max(1, t.NUMANodes) }
 
-// NIC is a network device behind a PCIe port of one NUMA node. All NICs of a machine hang on one hub inside
+// NIC is a network device behind a PCIe port of one NUMA node. All NICs of a machine without a wire hang on one hub inside
 // QEMU, so what one sends the others receive, and nothing leaves the machine.
 type NIC struct {
 	// ID names the device towards QEMU: lower-case letters and digits.
 	ID       string
 	Model    Model
 	NUMANode int
+	// Wire leads to a NIC of another machine; the zero value is the machine's own hub.
+	Wire Wire
+}
+
+// Wire is one of the two ends of a cable between NICs of two machines.
+type Wire struct {
+	// Folder of this machine in which the ends have their sockets. It belongs to one wire.
+	Folder string
+	// End is 1 or 2, and part of the NIC's MAC address, so that the NICs of a wire have different ones.
+	End int
+}
+
+// NewWire is a wire with its sockets in an existing folder that is empty.
+func NewWire(folder string) (one, other Wire) { return Wire{folder, 1}, Wire{folder, 2} }
+
+func (w Wire) socket(end int) string { return filepath.Join(w.Folder, fmt.Sprintf("end%d", end)) }
+func (w Wire) other() int            { return 3 - w.End }
+
+// longestSocket is the longest path of a socket: sun_path of unix(7) without its last zero.
+const longestSocket = 107
+
+func (w Wire) validate() error {
+	switch {
+	case w == Wire{}:
+		return nil
+	case w.End != 1 && w.End != 2:
+		return fmt.Errorf("a wire has the ends 1 and 2, and no end %d", w.End)
+	case !filepath.IsAbs(w.Folder) || strings.ContainsAny(w.Folder, ",="):
+		return fmt.Errorf("the folder %q of a wire must be an absolute path without commas and equals signs", w.Folder)
+	case len(w.socket(w.End)) > longestSocket:
+		return fmt.Errorf("the folder %s of a wire is too long a path for a socket: give one of up to %d bytes", w.Folder, longestSocket-len("/end1"))
+	default:
+		return nil
+	}
 }
 
 // Boot is what a machine is started with.
@@ -145,6 +181,9 @@ func (s Spec) validateNICs() error {
 		}
 		if nic.NUMANode < 0 || nic.NUMANode >= s.Topology.parts() {
 			return fmt.Errorf("machine %s: NIC %s is on NUMA node %d, which the machine does not have", s.Name, nic.ID, nic.NUMANode)
+		}
+		if err := nic.Wire.validate(); err != nil {
+			return fmt.Errorf("machine %s: NIC %s: %w", s.Name, nic.ID, err)
 		}
 		seen[nic.ID] = true
 	}
