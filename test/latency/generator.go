@@ -55,26 +55,17 @@ func judgeGenerator(ctx context.Context, s *stage) ([]row, error) {
 			costs[which] = append(costs[which], found.each.Nanoseconds())
 		}
 	}
-	rate, err := beside("messages of 64 bytes sent in a second from one CPU", "%.0f", rates)
+	rate, _, err := beside("messages of 64 bytes sent in a second from one CPU", "sockperf", "%.0f", rates[0], rates[1])
 	if err != nil {
 		return nil, err
 	}
-	cost, err := beside("CPU time of the generator for a message", "%.0f ns", costs)
+	cost, _, err := beside("CPU time of the generator for a message", "sockperf", "%.0f ns", costs[0], costs[1])
 	if err != nil {
 		return nil, err
 	}
 	rate.bound, rate.holds = "half as many", middle(rates[0]) >= middle(rates[1])/2
 	cost.bound, cost.holds = "twice as much", middle(costs[0]) <= middle(costs[1])*2
 	return []row{rate, cost}, nil
-}
-
-// beside is a row of ours beside sockperf's, without its bound.
-func beside(what, format string, runs [2][]int64) (row, error) {
-	ratio, err := latency.Compare(runs[0], runs[1])
-	return row{
-		what: fmt.Sprintf("%s, beside sockperf in %d turns", what, ratio.Pairs), known: fmt.Sprintf(format, middle(runs[1])), measured: fmt.Sprintf(format, middle(runs[0])),
-		off: fmt.Sprintf("%s (%s..%s)", percent(ratio.Value-1), percent(ratio.Low-1), percent(ratio.High-1)),
-	}, err
 }
 
 // ours is what lowlatency-traffic sends.

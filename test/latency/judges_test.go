@@ -4,9 +4,12 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"testing"
 	"time"
+
+	"gotest.tools/v3/golden"
 )
 
 func TestParseSockperf(t *testing.T) {
@@ -62,6 +65,20 @@ func TestCertain(t *testing.T) {
 	if err := certain([]row{{bound: exact, what: "lost", known: "3", measured: "2"}}); err == nil || err.Error() != "lost: 3 were injected, and 2 found" {
 		t.Error(err)
 	}
+}
+
+// TestShow: a row that does not hold says why, where that is known.
+func TestShow(t *testing.T) {
+	var out bytes.Buffer
+	err := show(&out, []row{
+		{what: "lost of 20000 messages", known: "193", measured: "193", off: "0", bound: exact, holds: true},
+		{what: "capacity of a token bucket, messages a second", known: "2299", measured: "2338..2351", off: "+1.69 %", bound: "2 %"},
+		{what: "median of 64 bytes over UDP, beside sockperf in 7 turns", known: "2785 ns", measured: "2756 ns", off: "-1.04 % (-2.14 %..+4.31 %)", bound: "2 %", why: tooWide},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Assert(t, out.String(), "table.txt")
 }
 
 func TestOfStream(t *testing.T) {

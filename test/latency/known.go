@@ -71,7 +71,7 @@ func judgeDelays(ctx context.Context, s *stage) ([]row, error) {
 		if err != nil {
 			return 0, 0, err
 		}
-		text, err := s.sockperf(ctx, linkServer, "--full-rtt")
+		text, err := s.sockperf(ctx, linkServer, "-m", "64", "--full-rtt")
 		if err != nil {
 			return 0, 0, err
 		}

@@ -24,25 +24,25 @@ const (
 	port                 = 2048
 )
 
-// stage is two network namespaces, near for clients and far for servers.
+// stage is two network namespaces, near for clients and far for servers; or this machine and another, when near and far are "".
 type stage struct {
 	near, far string
+	// host is the address of the servers, and device the interface that leads to them; "" where it is not known.
+	host, device string
 	// client is a program that runs lowlatency-traffic in the near namespace.
 	client string
 	folder string
 	link   *link
 	server *exec.Cmd
 	rounds int
+	// sizes of messages that medians are compared of.
+	sizes []int
 }
 
-// newStage makes the namespaces and starts the server. The program is built where none is given.
-func newStage(ctx context.Context, program string, rounds int) (*stage, error) {
-	name := fmt.Sprintf("lowlat%d", os.Getpid())
-	s := &stage{near: name + "n", far: name + "f", rounds: rounds}
-	var err error
-	if s.folder, err = os.MkdirTemp("", "latency"); err != nil {
-		return s, err
-	}
+// newStage makes the namespaces and starts the server, or takes what is on another machine. The program is built where none is given.
+func newStage(ctx context.Context, o options) (*stage, error) {
+	s := &stage{host: vethServer, device: "v0", rounds: o.rounds, sizes: o.sizes}
+	program := o.program
 	if program == "" {
 		built, err := exec.CommandContext(ctx, "hack/traffic.sh").Output()
 		if err != nil {
@@ -50,10 +50,25 @@ func newStage(ctx context.Context, program string, rounds int) (*stage, error) {
 		}
 		program = strings.TrimSpace(string(built))
 	}
+	if o.server != "" {
+		s.host, s.device, s.client = o.server, o.delayed, program
+		return s, nil
+	}
+	return s, s.setUp(ctx, program)
+}
+
+// setUp makes the namespaces and what joins them.
+func (s *stage) setUp(ctx context.Context, program string) error {
+	name := fmt.Sprintf("lowlat%d", os.Getpid())
+	s.near, s.far = name+"n", name+"f"
+	var err error
+	if s.folder, err = os.MkdirTemp("", "latency"); err != nil {
+		return err
+	}
 	s.client = filepath.Join(s.folder, "client")
 	script := fmt.Sprintf("#!/bin/sh\nexec ip netns exec %s %s \"$@\"\n", s.near, program)
 	if err := os.WriteFile(s.client, []byte(script), 0o700); err != nil {
-		return s, err
+		return err
 	}
 	for _, command := range []string{
 		"netns add " + s.near, "netns add " + s.far,
@@ -62,13 +77,36 @@ func newStage(ctx context.Context, program string, rounds int) (*stage, error) {
 		"-n " + s.near + " link set v0 up", "-n " + s.far + " link set v1 up", "-n " + s.near + " link set lo up", "-n " + s.far + " link set lo up",
 	} {
 		if err := ip(ctx, command); err != nil {
-			return s, err
+			return err
 		}
 	}
 	if s.link, err = newLink(ctx, s.near, s.far); err != nil {
-		return s, err
+		return err
 	}
-	return s, s.serve(ctx, program)
+	return s.serve(ctx, program)
+}
+
+// nearby is a program where the clients are.
+func (s *stage) nearby(ctx context.Context, program string, arguments ...string) *exec.Cmd {
+	if s.near == "" {
+		return exec.CommandContext(ctx, program, arguments...)
+	}
+	return exec.CommandContext(ctx, "ip", append([]string{"netns", "exec", s.near, program}, arguments...)...)
+}
+
+// startServer starts a program where the servers are. On another machine it runs already.
+func (s *stage) startServer(ctx context.Context, program string, arguments ...string) (end func(), err error) {
+	if s.far == "" {
+		return func() {}, nil
+	}
+	server := exec.CommandContext(ctx, "ip", append([]string{"netns", "exec", s.far, program}, arguments...)...)
+	if err := server.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", program, err)
+	}
+	return func() {
+		_ = server.Process.Kill()
+		_ = server.Wait()
+	}, nil
 }
 
 // serve starts the server, and waits for its port.
@@ -95,21 +133,23 @@ func (s *stage) clear() error {
 		_ = s.server.Wait()
 	}
 	for _, name := range []string{s.near, s.far} {
+		if name == "" {
+			continue
+		}
 		if _, err := os.Stat("/run/netns/" + name); err == nil {
 			errs = append(errs, ip(context.Background(), "netns del "+name))
 		}
 	}
-	return errors.Join(append(errs, os.RemoveAll(s.folder))...)
+	if s.folder != "" {
+		errs = append(errs, os.RemoveAll(s.folder))
+	}
+	return errors.Join(errs...)
 }
 
+// ip runs iproute2.
 func ip(ctx context.Context, command string) error {
-	return runIP(ctx, strings.Fields(command)...)
-}
-
-// runIP runs iproute2, also as what runs another program in a namespace.
-func runIP(ctx context.Context, arguments ...string) error {
-	if out, err := exec.CommandContext(ctx, "ip", arguments...).CombinedOutput(); err != nil {
-		return fmt.Errorf("ip %s: %w: %s", strings.Join(arguments, " "), err, strings.TrimSpace(string(out)))
+	if out, err := exec.CommandContext(ctx, "ip", strings.Fields(command)...).CombinedOutput(); err != nil {
+		return fmt.Errorf("ip %s: %w: %s", command, err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }
