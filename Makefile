@@ -306,7 +306,12 @@ lab-latency: programs-lab-latency ## Let LatencyTests measure the same real node
 .PHONY: lab-netem
 lab-netem: programs-lab-netem ## Judge what measurements over the network count, against netem in an emulated machine; the table is in dist/netem.txt.
 	@mkdir -p dist
-	LAB_TABLE=$(CURDIR)/dist/netem.txt go test -tags lab -count=1 -timeout 60m -v ./test/lab/judges
+	LAB_TABLE=$(CURDIR)/dist/netem.txt go test -tags lab -count=1 -timeout 60m -v -run '^TestNetem$$' ./test/lab/judges
+
+.PHONY: lab-judges
+lab-judges: programs-lab-judges ## Judge the measurements over the network beside sockperf and qperf between two emulated machines; the table is in dist/lab-judges.txt.
+	@mkdir -p dist
+	LAB_TABLE=$(CURDIR)/dist/lab-judges.txt go test -tags lab -count=1 -timeout 60m -v -run '^TestBetweenMachines$$' ./test/lab/judges
 
 .PHONY: lab-onload
 lab-onload: programs-lab-onload ## Judge a real Onload on AF_XDP: its modules in an emulated machine, and containers with the device plugin's answer.

@@ -40,6 +40,7 @@ test-cosign signatures and provenance of images, judged by cosign
 lab         real kernels against their plans
 lab-pools   NIC pools on a real kubelet
 lab-netem   what measurements over the network count, against the kernel's network emulator
+lab-judges  measurements over the network beside sockperf and qperf, between two emulated machines
 lab-onload  verdicts about a real Onload, on AF_XDP
 lab-enact   ordinary hosts with GRUB changed by the guard, and by the operator on a real control plane
 jitter-pair a CPU of an emulated machine before and after its plan

@@ -229,6 +229,7 @@ func TestScriptsOfLabsUseKnownPrograms(t *testing.T) {
 		"lab-pools":   append([]string{"hack/lab/qemu/build.sh"}, image...),
 		"lab-latency": append([]string{"hack/lab/qemu/build.sh"}, image...),
 		"lab-netem":   image,
+		"lab-judges":  image,
 		"lab-onload":  append([]string{"hack/lab/onload/build.sh"}, image...),
 		"lab-enact":   {"hack/lab/debian.sh", "hack/lab/grub/build.sh"},
 		"jitter-pair": {"hack/jitter/pair.sh"},

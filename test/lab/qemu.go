@@ -175,7 +175,7 @@ func (s Spec) nicDevice(nic NIC) []property {
 	}
 	device := []property{
 		{"driver", string(nic.Model)}, {"id", nic.ID}, {"bus", "port-" + nic.ID}, {"netdev", "net-" + nic.ID},
-		{"mac", fmt.Sprintf("52:54:00:%02x:%02x:%02x", nic.Wire.End, nic.NUMANode+1, index+1)}, {"romfile", ""},
+		{"mac", nic.Wire.MAC(nic.NUMANode, index)}, {"romfile", ""},
 	}
 	if nic.Model == Virtio {
 		device = append(device, property{"disable-legacy", "on"})

@@ -113,6 +113,11 @@ type Wire struct {
 // NewWire is a wire with its sockets in an existing folder that is empty.
 func NewWire(folder string) (one, other Wire) { return Wire{folder, 1}, Wire{folder, 2} }
 
+// MAC is the address of a NIC at an end of a wire, or on the hub of its machine, by its NUMA node and its place among the NICs of the machine.
+func (w Wire) MAC(numaNode, index int) string {
+	return fmt.Sprintf("52:54:00:%02x:%02x:%02x", w.End, numaNode+1, index+1)
+}
+
 func (w Wire) socket(end int) string { return filepath.Join(w.Folder, fmt.Sprintf("end%d", end)) }
 func (w Wire) other() int            { return 3 - w.End }
 

@@ -7,7 +7,7 @@
 //	go run ./test/latency [-rounds 7] [-only count,delay] [-sizes 64,1024]
 //
 // With -program, which names a lowlatency-traffic that is built, -only netem needs iproute2 alone. With -server it makes nothing: the servers of all three
-// programs are on another machine, and it is their client.
+// programs are on another machine, as make lab-judges starts them, and it is their client.
 package main
 
 import (

@@ -3,7 +3,6 @@
 
 //go:build lab
 
-// Package judges runs the judges of measurements over the network where a kernel of this machine lacks what they need: in a machine of the lab.
 package judges
 
 import (
@@ -77,13 +76,7 @@ func programs(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := os.ReadFile(strings.TrimSpace(string(out)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, "lowlatency-traffic"), program, 0o755); err != nil { //nolint:gosec // A program that the machine runs.
-		t.Fatal(err)
-	}
+	copyProgram(t, strings.TrimSpace(string(out)), filepath.Join(folder, "lowlatency-traffic"))
 	return folder
 }
 
