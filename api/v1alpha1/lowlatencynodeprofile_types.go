@@ -315,9 +315,9 @@ type RolloutSpec struct {
 	// its environment on LVM, MD RAID, btrfs or ZFS and cannot write there. A kernel that does not come up is then started
 	// again and again until somebody chooses the former entry at the console; one that comes up and is not verified is
 	// taken back as elsewhere. They are tried also where /etc/crypttab has a disk that the TPM opens, and that may ask for
-	// its passphrase with other arguments, until somebody starts the host again. It has no effect on OpenShift. When
-	// omitted, this means the user has no opinion and the operator chooses a default, which is subject to change over
-	// time. The current default is Automatic.
+	// its passphrase with other arguments, until somebody starts the host again, and where that file cannot be read. It
+	// has no effect on OpenShift. When omitted, this means the user has no opinion and the operator chooses a default,
+	// which is subject to change over time. The current default is Automatic.
 	// +optional
 	BootFallback BootFallback `json:"bootFallback,omitempty"`
 }
