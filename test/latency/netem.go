@@ -144,13 +144,14 @@ func delayRow(delay time.Duration, added []int64) (row, error) {
 	return one, nil
 }
 
-// fastest is the fastest round trip with a delay.
+// fastest is the fastest round trip with a delay, of as many with a long one as with a short one: the least of fewer is longer.
 func (s *stage) fastest(ctx context.Context, delay time.Duration) (time.Duration, error) {
 	if err := s.delay(ctx, delay); err != nil {
 		return 0, err
 	}
 	d, err := s.pingPong(ctx, s.host, func(r *traffic.Request) {
-		r.RoundTrip, r.Waiting, r.WarmUpPings, r.Batch, r.MinimumTime, r.MaximumTime = true, latency.Spin, 100, 100, 2*time.Second, 2*time.Second
+		r.RoundTrip, r.Waiting, r.WarmUpPings, r.Batch = true, latency.Spin, 100, 100
+		r.MinimumTime, r.MaximumTime, r.MaximumPings = 0, time.Minute, 500
 	})
 	if err != nil {
 		return 0, err
