@@ -6,7 +6,7 @@
  * network stacks such as Onload take the place of that library's functions. It takes times and prints them; what they mean is said by
  * kubectl-lowlatency, which starts it, and documented in docs/latency.md.
  *
- *   lowlatency-traffic server port=N [address=A] [cpu=N] [buffer=BYTES] [frames=... sockets=FOLDER]
+ *   lowlatency-traffic server port=N [address=A] [cpu=N] [buffer=BYTES] [frames=... sockets=FOLDER] [counters=DESCRIPTOR]
  *   lowlatency-traffic client host=A port=N transport=TCP|UDP|Multicast [group=A] [spin=1] [cpu=N] sizes=1,64,... [rates=1000,... ...]
  *                             [frames=... sockets=FOLDER] [shown=DESCRIPTOR]
  *
@@ -38,7 +38,7 @@
 
 #include "frames.h"
 
-#define PROGRAM "lowlatency-traffic 4"
+#define PROGRAM "lowlatency-traffic 5"
 
 enum {
 	LARGEST = 65536,          /* bytes of a message */
@@ -53,11 +53,12 @@ static const uint64_t MOST_MESSAGES = 400000000; /* of one stream */
 static const int64_t SECOND = 1000000000, MILLISECOND = 1000000;
 static const int64_t REST = 200000000; /* nanoseconds after the last answer of a stream */
 static const int64_t CONTROL_PATIENCE = 5, SESSION_PATIENCE = 30; /* seconds */
+static const int64_t COUNTERS_PATIENCE = 3; /* seconds; less than the other end waits for an answer */
 
 /* Options, as name=value. */
 static int64_t opt_port, opt_cpu = -1, opt_spin, opt_timeout = 200, opt_warm_pings = 10000, opt_warm_ms = 500, opt_batch = 1000;
 static int64_t opt_buffer, opt_stream_ms = 2000, opt_answers = 20000, opt_probes;
-static int64_t opt_min_ms = 1000, opt_max_ms = 3000, opt_max_pings = 1000000, opt_shown = -1;
+static int64_t opt_min_ms = 1000, opt_max_ms = 3000, opt_max_pings = 1000000, opt_shown = -1, opt_counters = -1;
 static const char *opt_host = "", *opt_address = "0.0.0.0", *opt_transport = "TCP", *opt_group = "-", *opt_sizes = "", *opt_rates = "";
 static const char *opt_frames = "", *opt_sockets = "";
 static const struct {
@@ -70,7 +71,7 @@ static const struct {
 	{"max-ms", &opt_max_ms, NULL}, {"max-pings", &opt_max_pings, NULL}, {"host", NULL, &opt_host}, {"address", NULL, &opt_address},
 	{"buffer", &opt_buffer, NULL}, {"stream-ms", &opt_stream_ms, NULL}, {"answers", &opt_answers, NULL}, {"probes", &opt_probes, NULL}, {"rates", NULL, &opt_rates},
 	{"transport", NULL, &opt_transport}, {"group", NULL, &opt_group}, {"sizes", NULL, &opt_sizes}, {"frames", NULL, &opt_frames}, {"sockets", NULL, &opt_sockets},
-	{"shown", &opt_shown, NULL},
+	{"shown", &opt_shown, NULL}, {"counters", &opt_counters, NULL},
 };
 
 /* One end of a measurement. */
@@ -474,6 +475,50 @@ static bool say_tallies(struct end *e)
 	           l->reordered, l->gaps, p->received, p->duplicates, p->reordered, p->gaps, foreign);
 }
 
+/*
+ * The process that started a server counts on its CPU while a client measures. The server says over a socket of packets that it has inherited when the
+ * measurement begins and when it has ended, with the number of the measurement, so that an answer that comes late is not taken for that to another.
+ */
+static uint64_t measurement;
+
+/* hear_counters hears the answer that begins with a word and the number of this measurement; false when none comes in time. */
+static bool hear_counters(const char *word, char text[LINE])
+{
+	char wanted[64], packet[LINE];
+	int n = snprintf(wanted, sizeof wanted, "%s %" PRIu64 " ", word, measurement);
+	const int64_t deadline = now() + COUNTERS_PATIENCE * SECOND;
+	for (int64_t left = deadline - now(); left > 0; left = deadline - now()) {
+		struct pollfd p = {.fd = (int)opt_counters, .events = POLLIN};
+		if (poll(&p, 1, (int)(left / MILLISECOND) + 1) <= 0)
+			continue;
+		ssize_t got = recv(p.fd, packet, sizeof packet - 1, MSG_DONTWAIT);
+		if (got <= 0)
+			return false;
+		packet[got] = 0;
+		if (strncmp(packet, wanted, (size_t)n) == 0)
+			return memcpy(text, packet + n, (size_t)(got - n) + 1), true;
+	}
+	return false;
+}
+
+/* ask_counters tells a word to the process that counts, and hears the word that answers it. */
+static bool ask_counters(const char *word, const char *answer, char text[LINE])
+{
+	char question[64];
+	int n = snprintf(question, sizeof question, "%s %" PRIu64, word, measurement);
+	return opt_counters >= 0 && send((int)opt_counters, question, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT) == n && hear_counters(answer, text);
+}
+
+/* say_counters tells the client what was counted on the CPU of this server, or why nothing was. */
+static bool say_counters(struct end *e)
+{
+	char text[LINE];
+	const char *why = opt_counters < 0 ? "nobody counts beside the server" : "the program that counts beside the server has not answered";
+	if (ask_counters("end", "counted", text) && strlen(text) < LINE - 16 && !strchr(text, '\n'))
+		return say(e, "counters %s\n", text);
+	return say(e, "counters {\"cpu\":%" PRId64 ",\"unknown\":\"%s\"}\n", opt_cpu, why);
+}
+
 /* answer carries out one question. */
 static bool answer(struct end *e, const char *line)
 {
@@ -491,6 +536,8 @@ static bool answer(struct end *e, const char *line)
 	}
 	if (strcmp(line, "end") == 0 && tallies[0].seen)
 		return say_tallies(e);
+	if (strcmp(line, "counters") == 0)
+		return say_counters(e);
 	if (strcmp(line, "counts") == 0) {
 		struct numbers n = numbers_of(e);
 		return say(e, "counts %" PRIu64 " %" PRId64 " %" PRIu64 " %" PRIu64 "\n", n.messages, n.kernel, n.preemptions, n.faults);
@@ -598,6 +645,8 @@ static void serve_one(struct end *e)
 		return;
 	}
 	fprintf(stderr, "%s measures: %s %s\n", inet_ntoa(e->peer.sin_addr), transport, waiting);
+	measurement++;
+	ask_counters("begin", "begun", line); /* read before any message goes; where nobody does, the client is told at the end */
 	if (open_data(e, transport, waiting, group))
 		while (hear(e, line, SESSION_PATIENCE) && answer(e, line))
 			;
@@ -1061,6 +1110,16 @@ static void measure_streams(struct end *e, size_t bytes, struct both_ends *last)
 		close(probe);
 }
 
+/* print_counters prints what was counted on the CPU of the server, which the process that started this one reads and judges. */
+static void print_counters(struct end *e)
+{
+	char line[LINE];
+	ask(e, line, "counters");
+	if (strncmp(line, "counters ", 9) != 0)
+		finish("Stranger", "the server answers a question with %.100s", line);
+	printf("%s\n", line);
+}
+
 /* measure is the client: warm up, then one size after the other. */
 static int measure(void)
 {
@@ -1093,6 +1152,7 @@ static int measure(void)
 	last = count_both(&e);
 	print_counted("counted client", &first.client, &last.client);
 	print_counted("counted server", &first.server, &last.server);
+	print_counters(&e);
 	finish("Done", "measured");
 }
 

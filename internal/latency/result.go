@@ -30,10 +30,11 @@ type Result struct {
 	Setup     Setup  `json:"setup"`
 	Path      Path   `json:"path"`
 	// Preemptions is how often the kernel gave the CPU of the client to something else over ElapsedNanoseconds, ServerPreemptions the same of
-	// the server, and PageFaults how often a page of the client's memory was not there. All are 0 where the measurement did not come to its end.
+	// the server, and PageFaults and ServerPageFaults how often a page of their memory was not there. All are 0 where the measurement did not come to its end.
 	Preemptions        uint64 `json:"preemptions,omitempty"`
 	ServerPreemptions  uint64 `json:"serverPreemptions,omitempty"`
 	PageFaults         uint64 `json:"pageFaults,omitempty"`
+	ServerPageFaults   uint64 `json:"serverPageFaults,omitempty"`
 	ElapsedNanoseconds int64  `json:"elapsedNanoseconds,omitempty"`
 	// Counted are the interrupts and softirqs on the CPU of the client over CountedNanoseconds, from before the client was started until it had
 	// ended, the most frequent first. The time is 0 where nothing was counted, as where the client was kept to no CPU.
@@ -43,6 +44,9 @@ type Result struct {
 	InterruptsFrom string `json:"interruptsFrom,omitempty"`
 	// Isolation is what the scheduler and the idle governor counted on the CPU of the client over the same time; nil where nothing was counted.
 	Isolation *counted.Isolation `json:"isolation,omitempty"`
+	// ServerCounts are what was counted on the CPU of the server while it answered: one for each program that measured, of which a search starts one after
+	// the other. There are none in results that were saved before servers counted, and where the measurement did not come to its end.
+	ServerCounts []Counts `json:"serverCounts,omitempty"`
 	// Remarks are sentences about what happened meanwhile and does not change the outcome.
 	Remarks []string `json:"remarks,omitempty"`
 	// Sizes are what ping-pong found, in the order of the measurement. Other kinds have one, found while nothing else was sent.

@@ -47,12 +47,12 @@ func busyWords(b *v1alpha1.LatencyBusy) string {
 	return fmt.Sprintf("CPU %d was at work for %d %% of the time", *b.CPU, *b.Percent)
 }
 
-// BusyWords is a phrase about for how much of the time a CPU was at work; "" where nobody asked.
-func BusyWords(one *counted.Isolation) string {
-	if one == nil {
+// BusyWords is a phrase about for how much of the time a CPU was at work, over all parts of a measurement; "" where nobody asked.
+func BusyWords(all []counted.Isolation) string {
+	if len(all) == 0 {
 		return ""
 	}
-	b := busyOf([]counted.Isolation{*one})
+	b := busyOf(all)
 	if b == nil {
 		return ""
 	}

@@ -400,6 +400,8 @@ func (c *cluster) forges(forge forgery) {
 				_, _ = fmt.Fprintf(peer, "frames %s %s %d\nopen\n", w.device.HardwareAddr, farAddress, steeredPort)
 			case "counts":
 				_, _ = fmt.Fprintln(peer, "counts 0 0 0 0")
+			case "counters":
+				_, _ = fmt.Fprintln(peer, notCounted)
 			default:
 				_, _ = fmt.Fprintln(peer, "ready")
 			}

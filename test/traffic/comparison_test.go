@@ -22,6 +22,9 @@ import (
 // podAddress is that of a pod on the node that is measured.
 const podAddress = "10.98.2.2"
 
+// notCounted is what a server on CPU 0 says that has not counted there.
+const notCounted = `counters {"cpu":0,"unknown":"nobody counts"}`
+
 // compares makes a test a comparison with a bound on the median.
 func compares(parts int32) func(*v1alpha1.LatencyTestSpec) {
 	return func(spec *v1alpha1.LatencyTestSpec) {
@@ -138,6 +141,8 @@ func (c *cluster) holds(times map[string]time.Duration) {
 				_, _ = fmt.Fprintln(peer, "ready")
 			case "counts":
 				_, _ = fmt.Fprintf(peer, "counts %d %d 0 0\n", counted.Load(), counted.Load())
+			case "counters":
+				_, _ = fmt.Fprintln(peer, notCounted)
 			default:
 				_, _ = fmt.Fprintf(peer, "ok %s 0 host kernel\nintroduced\nopen\n", port)
 			}

@@ -255,6 +255,8 @@ func (c *cluster) hears(peer net.Conn, question, port string, s stream) {
 		_, _ = fmt.Fprintln(peer, "ready")
 	case "counts":
 		_, _ = fmt.Fprintln(peer, "counts 0 0 0 0")
+	case "counters":
+		_, _ = fmt.Fprintln(peer, notCounted)
 	case "end":
 		_, _ = fmt.Fprintln(peer, s.end())
 	default:

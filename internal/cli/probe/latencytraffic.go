@@ -107,7 +107,8 @@ func (f *testFlags) measureTraffic(ctx context.Context, s *site, out, complaints
 	if f.end.role.Value == roleServer {
 		say(complaints, "answering on port %d from CPU %d\n", f.end.port, cpu)
 		return nil, traffic.Serve(ctx, traffic.ServerOptions{
-			Program: path, Address: f.end.listen, Port: f.end.port, CPU: cpu, Environment: f.end.environment(), Frames: f.end.frames, Out: complaints, Log: complaints,
+			Program: path, Address: f.end.listen, Port: f.end.port, CPU: cpu, Environment: f.end.environment(), Frames: f.end.frames, Host: s.host,
+			Out: complaints, Log: complaints,
 		})
 	}
 	shown := progress.New(complaints)

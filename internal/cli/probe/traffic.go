@@ -77,8 +77,13 @@ func (f *trafficFlags) serve(ctx context.Context, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
+	h, err := host.Open(f.root)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = h.Close() }()
 	return traffic.Serve(ctx, traffic.ServerOptions{
-		Program: path, Address: f.address, Port: f.port, CPU: f.cpu, Buffer: f.buffer, Frames: frames, Out: progress, Log: progress,
+		Program: path, Address: f.address, Port: f.port, CPU: f.cpu, Buffer: f.buffer, Frames: frames, Host: h, Out: progress, Log: progress,
 	})
 }
 

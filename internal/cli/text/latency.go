@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 )
 
@@ -44,27 +43,36 @@ func Latency(result *latency.Result) string {
 // mostEvents is how many counters a report names.
 const mostEvents = 8
 
-// latencyCounted is what the kernel counted meanwhile: a bad figure comes with what may have made it.
+// latencyCounted is what the kernel counted meanwhile at both ends: a bad figure comes with what may have made it.
 func latencyCounted(b *strings.Builder, result *latency.Result) {
 	if result.ElapsedNanoseconds > 0 {
-		fmt.Fprintf(b, "# preempted: the client %d times, the server %d times, in %s; page faults of the client: %d\n",
-			result.Preemptions, result.ServerPreemptions, time.Duration(result.ElapsedNanoseconds).Round(time.Millisecond), result.PageFaults)
+		fmt.Fprintf(b, "# preempted: the client %d times, the server %d times, in %s; page faults of the client: %d, of the server: %d\n",
+			result.Preemptions, result.ServerPreemptions, time.Duration(result.ElapsedNanoseconds).Round(time.Millisecond), result.PageFaults, result.ServerPageFaults)
 	}
-	if result.CountedNanoseconds <= 0 {
+	for _, end := range []latency.End{result.Client(), result.Server()} {
+		latencyCountedAt(b, &end)
+	}
+}
+
+// latencyCountedAt is what was counted on the CPU of an end. That nothing was is said of the server, which does so by itself.
+func latencyCountedAt(b *strings.Builder, end *latency.End) {
+	over := end.CountedNanoseconds()
+	if why := end.Unknown(); why != "" {
+		fmt.Fprintf(b, "# not counted on the CPU of the %s: %s\n", end.Name, why)
+	}
+	if over <= 0 {
 		return
 	}
-	fmt.Fprintf(b, "# counted on CPU %d of the client, a second", result.Setup.Client.CPU)
-	if result.InterruptsFrom != "/proc/interrupts" {
-		fmt.Fprintf(b, " (interrupts from: %s)", result.InterruptsFrom)
+	fmt.Fprintf(b, "# counted on CPU %d of the %s, a second", end.CPU, end.Name)
+	if from := end.InterruptsFrom(); from != "/proc/interrupts" {
+		fmt.Fprintf(b, " (interrupts from: %s)", from)
 	}
 	b.WriteString(":\n")
-	for _, event := range result.Counted[:min(mostEvents, len(result.Counted))] {
-		fmt.Fprintf(b, "#   %s %s\n", latency.PerSecond(event.Count, result.CountedNanoseconds), event.Title())
+	events := end.Kernel()
+	for _, event := range events[:min(mostEvents, len(events))] {
+		fmt.Fprintf(b, "#   %s %s\n", latency.PerSecond(event.Count, over), event.Title())
 	}
-	if result.Isolation == nil {
-		return
-	}
-	for _, phrase := range qualification.IsolationWords(qualification.IsolationOf([]counted.Isolation{*result.Isolation})) {
+	for _, phrase := range qualification.IsolationWords(qualification.IsolationOf(end.Isolation())) {
 		fmt.Fprintf(b, "#   %s\n", phrase)
 	}
 }

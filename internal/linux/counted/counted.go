@@ -55,6 +55,19 @@ func Sort(events []Event) {
 	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(b.Count, a.Count) })
 }
 
+// Merge adds what was counted to what was counted before, and changes the latter.
+func Merge(all, more []Event) []Event {
+	for _, one := range more {
+		at := slices.IndexFunc(all, func(e Event) bool { return e.Kind == one.Kind && e.Name == one.Name })
+		if at < 0 {
+			all = append(all, one)
+		} else {
+			all[at].Count += one.Count
+		}
+	}
+	return all
+}
+
 // Total of a kind.
 func Total(events []Event, kind Kind) uint64 {
 	total := uint64(0)

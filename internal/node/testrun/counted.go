@@ -27,21 +27,21 @@ func countedInterrupts(from []string) v1alpha1.CountedInterrupts {
 	return v1alpha1.CountedInterruptsAll
 }
 
-// trafficCauses are what the kernel counted on the CPU of the client in all repetitions, each with its rate, at most as many as a record
-// has, and the interrupts that could be counted. Softirqs come last: they follow from interrupts, or are the sending itself.
-func trafficCauses(results []*latency.Result) ([]string, v1alpha1.CountedInterrupts) {
-	var from []string
+// trafficCauses are what the kernel counted on the CPU of an end in all repetitions, each with its rate, at most as many as a record
+// has, and the interrupts that could be counted: None where a repetition, or a part of one, has none. Softirqs come last: they follow from interrupts, or are the sending itself.
+func trafficCauses(repetitions []latency.End) ([]string, v1alpha1.CountedInterrupts) {
+	from := make([]string, 0, len(repetitions))
 	var events []counted.Event
 	nanoseconds := int64(0)
-	for _, result := range results {
-		if result.CountedNanoseconds <= 0 {
-			continue
+	for i := range repetitions {
+		end := &repetitions[i]
+		from = append(from, interruptsFrom(end)...)
+		if over := end.CountedNanoseconds(); over > 0 {
+			nanoseconds += over
+			events = counted.Merge(events, end.Events())
 		}
-		from = append(from, result.InterruptsFrom)
-		nanoseconds += result.CountedNanoseconds
-		events = merge(events, result.Events())
 	}
-	if nanoseconds == 0 {
+	if len(from) == 0 {
 		return nil, ""
 	}
 	slices.SortStableFunc(events, func(a, b counted.Event) int {
@@ -55,24 +55,25 @@ func trafficCauses(results []*latency.Result) ([]string, v1alpha1.CountedInterru
 	return causes, countedInterrupts(from)
 }
 
+// interruptsFrom is where interrupts of each part of a repetition were counted.
+func interruptsFrom(end *latency.End) []string {
+	from := make([]string, 0, len(end.Counts))
+	for i := range end.Counts {
+		switch one := &end.Counts[i]; {
+		case one.Unknown != "":
+			from = append(from, host.NoInterrupts)
+		case one.CountedNanoseconds > 0:
+			from = append(from, one.InterruptsFrom)
+		}
+	}
+	return from
+}
+
 func rank(event counted.Event) int {
 	if event.Kind == counted.Softirq {
 		return 1
 	}
 	return 0
-}
-
-// merge adds what was counted to what was counted before.
-func merge(all, more []counted.Event) []counted.Event {
-	for _, one := range more {
-		at := slices.IndexFunc(all, func(e counted.Event) bool { return e.Kind == one.Kind && e.Name == one.Name })
-		if at < 0 {
-			all = append(all, one)
-		} else {
-			all[at].Count += one.Count
-		}
-	}
-	return all
 }
 
 // jitterIsolation sums up what the scheduler and the idle governor counted on all CPUs in all repetitions.
@@ -97,13 +98,28 @@ func managementInterrupts(all []*jitter.CPUResult) *v1alpha1.LatencyManagementIn
 	return qualification.ManagementInterruptsOf(found)
 }
 
-// trafficIsolation is the same of the CPU of the client.
-func trafficIsolation(results []*latency.Result) *v1alpha1.LatencyIsolation {
+// trafficIsolation is the same of the CPU of an end.
+func trafficIsolation(repetitions []latency.End) *v1alpha1.LatencyIsolation {
 	var found []counted.Isolation
-	for _, result := range results {
-		if result.Isolation != nil {
-			found = append(found, *result.Isolation)
-		}
+	for i := range repetitions {
+		found = append(found, repetitions[i].Isolation()...)
 	}
 	return qualification.IsolationOf(found)
+}
+
+// clientsOf are the clients of all repetitions, and serversOf their servers.
+func clientsOf(results []*latency.Result) []latency.End {
+	return endsOf(results, (*latency.Result).Client)
+}
+
+func serversOf(results []*latency.Result) []latency.End {
+	return endsOf(results, (*latency.Result).Server)
+}
+
+func endsOf(results []*latency.Result, end func(*latency.Result) latency.End) []latency.End {
+	ends := make([]latency.End, 0, len(results))
+	for _, result := range results {
+		ends = append(ends, end(result))
+	}
+	return ends
 }

@@ -41,14 +41,61 @@ func TestTrafficCauses(t *testing.T) {
 			[]string{"Softirq RCU 9 a second"}, v1alpha1.CountedInterruptsNone},
 		"a quiet CPU": {[]*latency.Result{{CountedNanoseconds: 1e9, InterruptsFrom: "/proc/interrupts"}}, nil, v1alpha1.CountedInterruptsAll},
 	} {
-		causes, from := trafficCauses(tc.results)
+		causes, from := trafficCauses(clientsOf(tc.results))
 		if diff := cmp.Diff(tc.causes, causes); diff != "" || from != tc.from {
 			t.Errorf("%s: interrupts %q, want %q (-want +got):\n%s", name, from, tc.from, diff)
 		}
 	}
-	causes, _ := trafficCauses([]*latency.Result{{CountedNanoseconds: 1e9, Counted: []counted.Event{event(counted.Interrupt, long+"\x1b[2J", 12)}}})
+	causes, _ := trafficCauses(clientsOf([]*latency.Result{{CountedNanoseconds: 1e9, Counted: []counted.Event{event(counted.Interrupt, long+"\x1b[2J", 12)}}}))
 	if len(causes) != 1 || len(causes[0]) > v1alpha1.MaxTestCauseLength || !strings.HasSuffix(causes[0], " 12 a second") || strings.Contains(causes[0], "\x1b") {
 		t.Errorf("a long name is %q", causes)
+	}
+}
+
+// TestCausesOfServers: a server that has not counted is none that was quiet.
+func TestCausesOfServers(t *testing.T) {
+	of := func(nanoseconds int64, from, unknown string, events ...counted.Event) latency.Counts {
+		c := latency.Counts{CPU: 7, CountedNanoseconds: nanoseconds, InterruptsFrom: from, Counted: events, Unknown: unknown}
+		if unknown == "" {
+			c.Isolation = &counted.Isolation{CPU: 7, Nanoseconds: nanoseconds, WaitedNanoseconds: 50, IdleUnknown: "none", BusyTicks: 1, AllTicks: 2}
+		}
+		return c
+	}
+	storm := counted.Event{Kind: counted.Interrupt, Name: "24 eth0", Count: 2000}
+	whole := of(1e9, "/proc/interrupts", "", storm)
+	waited := func(nanoseconds, over int64) v1alpha1.LatencyRunQueue {
+		return v1alpha1.LatencyRunQueue{State: v1alpha1.StateCounted, CPU: new(int32(7)), WaitedNanoseconds: nanoseconds, CountedNanoseconds: over}
+	}
+	unknown := v1alpha1.LatencyRunQueue{State: v1alpha1.StateUnknown, UnknownReason: "nobody counts"}
+	for name, tc := range map[string]struct {
+		results []*latency.Result
+		causes  []string
+		from    v1alpha1.CountedInterrupts
+		queue   *v1alpha1.LatencyRunQueue
+	}{
+		"nobody asked": {[]*latency.Result{{ServerPreemptions: 9}}, nil, "", nil},
+		"a storm": {[]*latency.Result{{ServerPreemptions: 4, ServerCounts: []latency.Counts{whole}}},
+			[]string{"Interrupt 24 eth0 2000 a second", "ContextSwitch nonvoluntary_ctxt_switches 4 a second"}, v1alpha1.CountedInterruptsAll, new(waited(50, 1e9))},
+		"the trials of a search": {[]*latency.Result{{ServerPageFaults: 2, ServerCounts: []latency.Counts{whole, of(3e9, "/proc/interrupts", "")}}},
+			[]string{"Interrupt 24 eth0 500 a second", "PageFault minor or major 0.5 a second"}, v1alpha1.CountedInterruptsAll, new(waited(100, 4e9))},
+		"none was counted":    {[]*latency.Result{{ServerCounts: []latency.Counts{of(0, "", "nobody counts")}}}, nil, v1alpha1.CountedInterruptsNone, &unknown},
+		"one was not counted": {[]*latency.Result{{ServerCounts: []latency.Counts{whole, of(0, "", "nobody counts")}}}, []string{"Interrupt 24 eth0 2000 a second"}, v1alpha1.CountedInterruptsNone, &unknown},
+	} {
+		servers := serversOf(tc.results)
+		causes, from := trafficCauses(servers)
+		if diff := cmp.Diff(tc.causes, causes); diff != "" || from != tc.from {
+			t.Errorf("%s: interrupts %q, want %q (-want +got):\n%s", name, from, tc.from, diff)
+		}
+		var queue *v1alpha1.LatencyRunQueue
+		if isolation := trafficIsolation(servers); isolation != nil {
+			queue = &isolation.RunQueue
+		}
+		if diff := cmp.Diff(tc.queue, queue); diff != "" {
+			t.Errorf("%s: run queue (-want +got):\n%s", name, diff)
+		}
+	}
+	if storm.Count != 2000 || whole.Counted[0].Count != 2000 {
+		t.Error("what was counted has changed")
 	}
 }
 

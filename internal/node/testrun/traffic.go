@@ -24,16 +24,11 @@ const busyPreemptions = 50
 // CheckQuiet is an error when something else ran on the CPU of an end while it measured.
 func CheckQuiet(result *latency.Result) error {
 	elapsed := time.Duration(result.ElapsedNanoseconds)
-	for _, end := range []struct {
-		name        string
-		preemptions uint64
-		cpu         int
-		seen        string
-	}{{"client", result.Preemptions, result.Setup.Client.CPU, seenOnCPU(result)}, {"server", result.ServerPreemptions, result.Setup.Server.CPU, ""}} {
-		if elapsed > 0 && float64(end.preemptions) > busyPreemptions*max(1, elapsed.Seconds()) {
+	for _, end := range []latency.End{result.Client(), result.Server()} {
+		if elapsed > 0 && float64(end.Preemptions) > busyPreemptions*max(1, elapsed.Seconds()) {
 			return Problem{v1alpha1.TestMachineBusy, fmt.Sprintf(
 				"the machine was busy: the kernel gave the CPU of the %s%s to something else %d times in %s, more than %d times a second%s",
-				end.name, cpuWords(end.cpu), end.preemptions, elapsed.Round(time.Millisecond), busyPreemptions, end.seen)}
+				end.Name, cpuWords(end.CPU), end.Preemptions, elapsed.Round(time.Millisecond), busyPreemptions, seenOnCPU(&end))}
 		}
 	}
 	return nil
@@ -47,15 +42,18 @@ func cpuWords(cpu int) string {
 	return fmt.Sprintf(" (CPU %d)", cpu)
 }
 
-// seenOnCPU says, as the end of a sentence, for how much of the time the CPU of the client was at work, and what the kernel counted there most besides. Which
-// program it was is not known: a container does not see those of others.
-func seenOnCPU(result *latency.Result) string {
+// seenOnCPU says, as the end of a sentence, for how much of the time the CPU of an end was at work, and what the kernel counted there most besides, or why
+// nothing was counted. Which program it was is not known: a container does not see those of others.
+func seenOnCPU(end *latency.End) string {
+	if why := end.Unknown(); why != "" {
+		return "; what it was is not known, since nothing was counted there: " + why
+	}
 	var words []string
-	if busy := qualification.BusyWords(result.Isolation); busy != "" {
+	if busy := qualification.BusyWords(end.Isolation()); busy != "" {
 		words = append(words, busy)
 	}
-	counts, _ := trafficCauses([]*latency.Result{{CountedNanoseconds: result.CountedNanoseconds, Counted: result.Counted}})
-	if len(counts) > 0 {
+	alone := latency.End{Counts: end.Counts}
+	if counts, _ := trafficCauses([]latency.End{alone}); len(counts) > 0 {
 		words = append(words, "most often the kernel counted "+counts[0])
 	}
 	if len(words) == 0 {
@@ -118,9 +116,9 @@ func TrafficRecord(kind v1alpha1.LatencyTestKind, cpu int, results []*latency.Re
 // newTrafficRecord is a record without figures. The repetitions are one at least.
 func newTrafficRecord(kind v1alpha1.LatencyTestKind, cpu int, results []*latency.Result, kernel, boot string) qualification.Record {
 	last := results[len(results)-1]
-	causes, interrupts := trafficCauses(results)
+	causes, interrupts := trafficCauses(clientsOf(results))
 	return qualification.Record{
-		Version: qualification.Version, Kind: kind, CPUs: cpus.Of(cpu).String(), Causes: causes, CountedInterrupts: interrupts, Isolation: trafficIsolation(results),
+		Version: qualification.Version, Kind: kind, CPUs: cpus.Of(cpu).String(), Causes: causes, CountedInterrupts: interrupts, Isolation: trafficIsolation(clientsOf(results)),
 		Kernel: printable(kernel, v1alpha1.MaxInventoryTextLength), BootID: printable(boot, v1alpha1.MaxBootIDLength),
 		Network: &qualification.NetworkRecord{
 			Path: pathOf(results), PathMessage: printable(last.Path.Message, v1alpha1.MaxPathMessageLength),

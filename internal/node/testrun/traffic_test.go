@@ -261,7 +261,11 @@ func TestBusyMachineSaysWhatWasSeen(t *testing.T) {
 		"nothing":        {latency.Result{Preemptions: 6000}, "(CPU 3) " + often},
 		"its work is not known": {latency.Result{Preemptions: 6000, Isolation: &counted.Isolation{CPU: 3, BusyUnknown: "no such file"}},
 			"(CPU 3) " + often + "; work of CPUs unknown (no such file)"},
-		"of the server nothing is counted here": {latency.Result{ServerPreemptions: 6000, Isolation: counted3}, "the CPU of the server " + often},
+		"of the server nothing is asked": {latency.Result{ServerPreemptions: 6000, Isolation: counted3}, "the CPU of the server " + often},
+		"all of the server": {latency.Result{ServerPreemptions: 6000, ServerCounts: []latency.Counts{{CountedNanoseconds: 60e9, Counted: events, Isolation: counted3}}},
+			"the CPU of the server " + often + "; CPU 3 was at work for 97 % of the time, most often the kernel counted Interrupt 24 eth0 10 a second"},
+		"the server has not counted": {latency.Result{ServerPreemptions: 6000, Isolation: counted3, ServerCounts: []latency.Counts{{Unknown: "nobody counts"}}},
+			"the CPU of the server " + often + "; what it was is not known, since nothing was counted there: nobody counts"},
 	} {
 		tc.result.ElapsedNanoseconds = time.Minute.Nanoseconds()
 		tc.result.Setup.Client.CPU, tc.result.Setup.Server.CPU = 3, -1

@@ -18,8 +18,7 @@ func Counting(ctx context.Context, h *host.Host, cpu int, measure func() (*laten
 	if cpu < 0 {
 		return measure()
 	}
-	begin := time.Now()
-	before, err := countersOf(ctx, h, cpu)
+	begun, err := beginCounting(ctx, h, cpu)
 	if err != nil {
 		return nil, err
 	}
@@ -27,15 +26,41 @@ func Counting(ctx context.Context, h *host.Host, cpu int, measure func() (*laten
 	if err != nil {
 		return nil, err
 	}
-	after, err := countersOf(ctx, h, cpu)
+	counts, err := begun.end(ctx, h)
 	if err != nil {
 		return nil, err
 	}
-	// Over both readings, whichever moment of them the counters are of: a rate is not told too high.
-	result.CountedNanoseconds = time.Since(begin).Nanoseconds()
-	result.Counted, result.InterruptsFrom = after.Since(before.Counters, cpu), after.InterruptsFrom()
-	result.Isolation = new(after.isolation.Since(before.isolation, cpu))
+	result.Counted, result.CountedNanoseconds = counts.Counted, counts.CountedNanoseconds
+	result.InterruptsFrom, result.Isolation = counts.InterruptsFrom, counts.Isolation
 	return result, nil
+}
+
+// begunCounting is what a CPU had counted when a measurement began.
+type begunCounting struct {
+	cpu    int
+	at     time.Time
+	before counters
+}
+
+// beginCounting reads what a CPU has counted; the only error is that the context has ended.
+func beginCounting(ctx context.Context, h *host.Host, cpu int) (*begunCounting, error) {
+	begun := &begunCounting{cpu: cpu, at: time.Now()}
+	var err error
+	begun.before, err = countersOf(ctx, h, cpu)
+	return begun, err
+}
+
+// end is what the CPU has counted since.
+func (b *begunCounting) end(ctx context.Context, h *host.Host) (latency.Counts, error) {
+	after, err := countersOf(ctx, h, b.cpu)
+	if err != nil {
+		return latency.Counts{}, err
+	}
+	return latency.Counts{
+		CPU: b.cpu, Counted: after.Since(b.before.Counters, b.cpu), InterruptsFrom: after.InterruptsFrom(),
+		// Over both readings, whichever moment of them the counters are of: a rate is not told too high.
+		CountedNanoseconds: time.Since(b.at).Nanoseconds(), Isolation: new(after.isolation.Since(b.before.isolation, b.cpu)),
+	}, nil
 }
 
 // counters are those that tell of a CPU.

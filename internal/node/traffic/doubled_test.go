@@ -66,6 +66,8 @@ func (d *doubledAnswers) converse(control net.Listener, port int) {
 			_, _ = io.WriteString(connection, "received 0 0 0 0 0 0 0 0 0\n")
 		case "counts":
 			_, _ = io.WriteString(connection, "counts 10 -1 0 0\n")
+		case "counters":
+			_, _ = io.WriteString(connection, "counters "+notCounted+"\n")
 		default:
 			_, _ = fmt.Fprintf(connection, "ok %d 3 far 6.1\nintroduced\nopen\n", port)
 		}

@@ -53,13 +53,18 @@ func SearchLoad(
 	return result, nil
 }
 
-// endOfSearch reports whether a trial says nothing about its rate, nor would the next one: the other end is gone, or is no server, the clock cannot be trusted,
+// endOfSearch reports whether a trial says nothing about its rate, nor would the next one: the other end is gone, or is no server of this release, the clock cannot be trusted,
 // or messages went another way than was asked for.
 func endOfSearch(trial *latency.Result, budget *latency.Budget) (outcome latency.Outcome, ended bool) {
-	if len(trial.Rates) == 0 || trial.Outcome.Reason == latency.ReasonClockUnsteady {
+	if len(trial.Rates) == 0 || isDoubtful(trial) {
 		return trial.Outcome, true
 	}
 	return latency.JudgePath(trial.Path, *budget)
+}
+
+// isDoubtful reports whether what a client measured to its end cannot be trusted.
+func isDoubtful(one *latency.Result) bool {
+	return one.Outcome.Reason == latency.ReasonClockUnsteady || one.Outcome.Reason == latency.ReasonStranger
 }
 
 // measureTrial sends at the rate of a step for as long as it asks. A stream has a limit of messages, so where that is less, several streams of the same length go
@@ -80,7 +85,7 @@ func measureTrial(ctx context.Context, program string, request *RateRequest, ste
 		} else {
 			addTo(whole, one)
 		}
-		if len(one.Rates) == 0 || one.Outcome.Reason == latency.ReasonClockUnsteady {
+		if len(one.Rates) == 0 || isDoubtful(one) {
 			whole.Rates, whole.Outcome = nil, one.Outcome
 			return whole, nil
 		}
@@ -134,6 +139,8 @@ func addTo(result, later *latency.Result) {
 	result.Preemptions += later.Preemptions
 	result.ServerPreemptions += later.ServerPreemptions
 	result.PageFaults += later.PageFaults
+	result.ServerPageFaults += later.ServerPageFaults
+	result.ServerCounts = append(result.ServerCounts, later.ServerCounts...)
 	result.ElapsedNanoseconds += later.ElapsedNanoseconds
 	result.Path, result.Remarks = result.Path.And(later.Path), append(result.Remarks, later.Remarks...)
 }

@@ -16,7 +16,7 @@ import (
 
 const (
 	// protocolLine is the first line of what the program prints.
-	protocolLine = "lowlatency-traffic 4"
+	protocolLine = "lowlatency-traffic 5"
 	// longestLine and mostLines bound what the program may print besides times.
 	longestLine = 8192
 	mostLines   = 100_000
@@ -43,6 +43,8 @@ type Output struct {
 	// Client and Server are what was counted over the whole measurement, and Parts over each of Sizes and then of Streams.
 	Client, Server Counted
 	Parts          []Part
+	// ServerCounts is what the server says of its CPU, which nobody has looked at; "" where the measurement did not come to its end.
+	ServerCounts string
 	// End is the word for how it ended, and Message the sentence.
 	End, Message string
 }
@@ -146,6 +148,9 @@ func (r *reader) take(line string) error {
 		return r.stream(fields)
 	case "clocks":
 		return scan(fields, &r.out.Steady, &r.out.Raw, &r.out.Wall)
+	case "counters":
+		r.out.ServerCounts = rest
+		return nil
 	case "counted":
 		return countedAt(fields, &r.out.Client, &r.out.Server)
 	case "part":
@@ -163,6 +168,9 @@ func (r *reader) end(text string) error {
 	}
 	if parts, measured := len(r.out.Parts), len(r.out.Sizes)+len(r.out.Streams); r.out.End == done && parts != measured {
 		return fmt.Errorf("%d sizes and rates were measured, and %d counted", measured, parts)
+	}
+	if r.out.End == done && r.out.ServerCounts == "" {
+		return errors.New("what the server says of its CPU is missing")
 	}
 	return nil
 }

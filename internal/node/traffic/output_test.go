@@ -29,8 +29,12 @@ part server 1 0 0 0
 clocks 5000 5001 5002
 counted client 8 9 3 4
 counted server 7 -1 5 6
+counters ` + notCounted + `
 end Done measured
 `
+
+// notCounted is what a server on CPU 3 says that has not counted there.
+const notCounted = `{"cpu":3,"unknown":"nobody counts"}`
 
 func read(text string) (*Output, error) { return Read(strings.NewReader(text)) }
 
@@ -46,7 +50,7 @@ func TestRead(t *testing.T) {
 			Rate: 1000, Bytes: 64, Count: 10, ProbeCount: 2, Elapsed: 9000, Late: 1, Latest: 700, Blocked: 3, Wanted: 4,
 			Load: Tally{8, 5, 2, 1}, Probes: Tally{Received: 2}, Foreign: 6, Answers: []Answer{{1, 2, 3}},
 		}},
-		Steady: 5000, Raw: 5001, Wall: 5002, Client: Counted{8, 9, 3, 4}, Server: Counted{7, -1, 5, 6},
+		Steady: 5000, Raw: 5001, Wall: 5002, Client: Counted{8, 9, 3, 4}, Server: Counted{7, -1, 5, 6}, ServerCounts: notCounted,
 		Parts: []Part{{Counted{2, 3, 4, 5}, Counted{6, 7, 8, 9}}, {Counted{Messages: 1, Kernel: -1}, Counted{Messages: 1}}}, End: "Done", Message: "measured",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -72,6 +76,7 @@ func TestReadRefuses(t *testing.T) {
 		"a part of nothing": {start + "part client 1 1 1 1\n", "no such part was measured"},
 		"a part of no end":  {start + "samples 1 0 0 0 0\n\npart\n", "no such part was measured"},
 		"a part too few":    {start + "samples 1 0 0 0 0\n\nend Done measured\n", "1 sizes and rates were measured, and 0 counted"},
+		"no counters":       {start + "end Done measured\n", "what the server says of its CPU is missing"},
 		"too many lines":    {start + strings.Repeat("clock 1\n", mostLines), "more than"},
 		"more than sent":    {start + "stream 1 64 1 0 1 0 0 0 1 0 2 0 0 0 0 0 0 0 0\n", "more came than was sent"},
 		"a stream":          {start + "stream 1 64\n", "19 words are needed"},
@@ -149,6 +154,16 @@ func TestResultOf(t *testing.T) {
 	}
 	if got.Path.Client.State != latency.PathKernel || got.Path.Server.State != latency.PathUnknown {
 		t.Errorf("%+v", got.Path)
+	}
+	isServerOf(t, got)
+}
+
+// isServerOf wants all that is printed of the server.
+func isServerOf(t *testing.T, result *latency.Result) {
+	t.Helper()
+	want := latency.End{Name: latency.EndServer, CPU: 3, Counts: []latency.Counts{{CPU: 3, Unknown: "nobody counts"}}, Preemptions: 5, PageFaults: 6}
+	if diff := cmp.Diff(want, result.Server()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

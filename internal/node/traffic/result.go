@@ -40,7 +40,8 @@ func resultOf(kind latency.Kind, request *Request, here latency.Host, output *Ou
 			Server:     latency.Host{Name: output.ServerName, Kernel: output.ServerKernel, CPU: output.ServerCPU, Environment: output.ServerEnvironment},
 		},
 		Path:        pathOf(output),
-		Preemptions: output.Client.Preemptions, ServerPreemptions: output.Server.Preemptions, PageFaults: output.Client.Faults, ElapsedNanoseconds: output.Steady,
+		Preemptions: output.Client.Preemptions, ServerPreemptions: output.Server.Preemptions, PageFaults: output.Client.Faults, ServerPageFaults: output.Server.Faults,
+		ElapsedNanoseconds: output.Steady,
 	}
 	if request.Transport == latency.Multicast {
 		result.Setup.Group = request.Group
@@ -70,9 +71,23 @@ func resultOf(kind latency.Kind, request *Request, here latency.Host, output *Ou
 		result.Outcome = latency.Outcome{Verdict: latency.Inconclusive, Reason: reason, Message: printable(output.Message)}
 		return result, nil
 	}
+	judge(result, output, budget)
+	return result, nil
+}
+
+// judge is the outcome of what has come to its end. A server that says of its CPU what none of this release does is none, and whatever it answered is worth nothing.
+func judge(result *latency.Result, output *Output, budget latency.Budget) {
+	counts, err := parseCounts(output.ServerCounts, output.ServerCPU)
+	if err != nil {
+		result.Outcome = latency.Outcome{
+			Verdict: latency.Inconclusive, Reason: latency.ReasonStranger,
+			Message: "what the server says of its CPU is not what one of this release says: " + err.Error(),
+		}
+		return
+	}
+	result.ServerCounts = []latency.Counts{counts}
 	result.Outcome = latency.Judge(result, budget)
 	judgeClocks(result, output)
-	return result, nil
 }
 
 // remarkWayBack says where the estimate of one way comes out below nothing for more than one answer in a hundred, so that low percentiles say little.

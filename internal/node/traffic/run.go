@@ -15,8 +15,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/subprocess"
 )
@@ -138,6 +140,8 @@ type ServerOptions struct {
 	Environment []string
 	// Frames are for clients that send frames; nil for none. The socket is opened before clients can come.
 	Frames *Frames
+	// Host is where is counted on the CPU while a client measures; nil for nowhere.
+	Host *host.Host
 	// Out gets the line that says the port, once clients can come, and Log what the server says of them.
 	Out, Log io.Writer
 }
@@ -154,11 +158,38 @@ func Serve(ctx context.Context, options ServerOptions) error {
 	command := exec.CommandContext(ctx, options.Program, arguments...)
 	command.Env, command.Stdout, command.Stderr = options.Environment, options.Out, options.Log
 	command.WaitDelay = time.Second
+	if options.Host != nil {
+		end, err := countBeside(ctx, command, &cpuCounter{host: options.Host, cpu: options.CPU})
+		if err != nil {
+			return err
+		}
+		defer end()
+	}
 	defer subprocess.EndWithParent(command)()
 	if err := command.Run(); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("the server has ended: %w", err)
 	}
 	return nil
+}
+
+// countBeside lets a command ask, over a socket that it inherits, what is counted on its CPU; end is called when it has ended.
+func countBeside(ctx context.Context, command *exec.Cmd, counter *cpuCounter) (end func(), err error) {
+	program, here, err := openPackets()
+	if err != nil {
+		return nil, fmt.Errorf("making the socket for the counters of a server: %w", err)
+	}
+	command.ExtraFiles = []*os.File{program}
+	command.Args = append(command.Args, fmt.Sprintf("counters=%d", firstExtraFile))
+	var answers sync.WaitGroup
+	answers.Go(func() {
+		counter.answerQuestions(ctx, here)
+		// The program hears at once that nobody answers any more.
+		_ = here.Close()
+	})
+	return func() {
+		_ = errors.Join(here.Close(), program.Close())
+		answers.Wait()
+	}, nil
 }
 
 // thisHost describes the host of the client, whose program has an environment; nil for that of this one.

@@ -8,6 +8,7 @@ package traffic
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,8 +23,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/transcript"
 )
@@ -31,12 +33,18 @@ import (
 // serving starts a server and gives its port; it ends with the test, and must not have ended before.
 func serving(t *testing.T) (port int, log *transcript.Transcript, stop func()) {
 	t.Helper()
+	return servingOn(t, -1, nil)
+}
+
+// servingOn starts a server on a CPU, -1 for any, whose program counts there on a host; nil for nowhere.
+func servingOn(t *testing.T, cpu int, h *host.Host) (port int, log *transcript.Transcript, stop func()) {
+	t.Helper()
 	log = &transcript.Transcript{}
 	ctx, cancel := context.WithCancel(t.Context())
 	in, out := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- Serve(ctx, ServerOptions{Program: os.Getenv(sanitizedVariable), Address: "127.0.0.1", CPU: -1, Out: out, Log: log})
+		ended <- Serve(ctx, ServerOptions{Program: os.Getenv(sanitizedVariable), Address: "127.0.0.1", CPU: cpu, Host: h, Out: out, Log: log})
 	}()
 	line, err := bufio.NewReader(in).ReadString('\n')
 	if err != nil {
@@ -190,6 +198,9 @@ func TestServerOutlivesStrangers(t *testing.T) {
 		if len(answer) > 0 && !strings.HasPrefix(string(answer), "error ") {
 			t.Errorf("%s: the server answers %q", name, answer)
 		}
+		if want := "error this is the server of " + protocolLine + ", and both ends have to be of one release\n"; name == "another version" && string(answer) != want {
+			t.Errorf("the server answers another version with %q", answer)
+		}
 	}
 	if got, err := measure(t, quick(port), latency.Budget{}); err != nil || got.Outcome.Verdict != latency.Passed {
 		t.Errorf("%+v, %v: %s", got, err, log)
@@ -274,6 +285,8 @@ type hostile struct {
 	greeting string
 	// answers to pings: what comes back for a message; nil closes the connection.
 	answer func(message []byte) []byte
+	// counters is what it says of its CPU; "" for that nobody counts there.
+	counters string
 }
 
 func (h hostile) serve(t *testing.T) int {
@@ -317,6 +330,10 @@ func (h hostile) session(control, data net.Listener) {
 			return
 		}
 		var size, count int
+		if line == "counters\n" {
+			_, _ = io.WriteString(connection, cmp.Or(h.counters, "counters "+notCounted+"\n"))
+			continue
+		}
 		if _, err := fmt.Sscanf(line, "ping %d %d", &size, &count); err != nil {
 			_, _ = io.WriteString(connection, "counts 10 -1 0 0\n")
 			continue
@@ -351,6 +368,11 @@ func TestHostilePeers(t *testing.T) {
 			changed[len(changed)-1]++
 			return changed
 		}}, latency.ReasonWrongAnswer},
+		"another answer for its CPU": {hostile{answer: bytes.Clone, counters: "counts 10 -1 0 0\n"}, latency.ReasonStranger},
+		"garbage of its CPU":         {hostile{answer: bytes.Clone, counters: "counters \x1b[2J{\n"}, latency.ReasonStranger},
+		"a CPU of another":           {hostile{answer: bytes.Clone, counters: `counters {"cpu":4,"unknown":"x"}` + "\n"}, latency.ReasonStranger},
+		"a wall about its CPU":       {hostile{answer: bytes.Clone, counters: "counters " + strings.Repeat("x", 10_000) + "\n"}, latency.ReasonStranger},
+		"a long word about its CPU":  {hostile{answer: bytes.Clone, counters: `counters {"cpu":3,"unknown":"` + strings.Repeat("x", 3500) + "\"}\n"}, latency.ReasonStranger},
 		"a peer that vanishes": {hostile{answer: func(m []byte) []byte {
 			if len(m) == 64 {
 				return nil
@@ -381,7 +403,7 @@ func TestServerThatDoesNotCount(t *testing.T) {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	want := latency.Host{Name: "far", Kernel: "6.1", CPU: 3, Environment: []string{"EF_POLL_USEC=100"}}
-	if diff := cmp.Diff(want, got.Setup.Server); diff != "" {
+	if diff := gocmp.Diff(want, got.Setup.Server); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -425,7 +447,7 @@ func TestKernelSockets(t *testing.T) {
 	run(t, "gcc", "-DBACK=1", "-DDRIFT=0", "-shared", "-fPIC", "-o", library, source)
 	environment := append(os.Environ(), "LD_PRELOAD="+library, "EF_POLL_USEC=-1", "ZF_ATTR=a", "XLIO_TRACELEVEL=1", "TPX=kept", "EFFECT=kept")
 	without := WithoutStacks(environment)
-	if diff := cmp.Diff(append(os.Environ(), "TPX=kept", "EFFECT=kept"), without); diff != "" {
+	if diff := gocmp.Diff(append(os.Environ(), "TPX=kept", "EFFECT=kept"), without); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for name, tc := range map[string]struct {
@@ -482,7 +504,7 @@ func TestClocks(t *testing.T) {
 			if remarks := strings.Join(got.Remarks, "\n"); tc.verdict == latency.Passed && !regexp.MustCompile(`stepped by (1h0m0|59m59)\.?\d*s`).MatchString(remarks) {
 				t.Errorf("the remarks are %q", remarks)
 			}
-			if diff := cmp.Diff([]string{"LD_PRELOAD=" + library}, got.Setup.Client.Environment); diff != "" {
+			if diff := gocmp.Diff([]string{"LD_PRELOAD=" + library}, got.Setup.Client.Environment); diff != "" {
 				t.Error(diff)
 			}
 		})
