@@ -287,6 +287,12 @@ judge-latency: programs-judge-latency ## Judge the measurements over the network
 	@mkdir -p dist
 	go run ./test/latency | tee dist/latency.txt
 
+# A folder that takes what testpmd printed; internal/latency/recorded/testdata has such texts.
+TESTPMD_RECORD ?=
+.PHONY: test-testpmd
+test-testpmd: programs-test-testpmd ## Read what the real testpmd of DPDK printed, and compare every count with the kernel's counters (needs root); TESTPMD_RECORD=FOLDER keeps the texts.
+	TESTPMD_RECORD=$(abspath $(TESTPMD_RECORD)) go test -tags testpmd -count=1 -timeout 15m -v ./test/testpmd
+
 .PHONY: lab
 lab: programs-lab envtest ## Compare real kernels in emulated machines with their plans (needs root, QEMU and mmdebstrap; see docs/lab.md).
 	go test -tags lab -count=1 -timeout 60m -v -run '^(TestNodeTruth|TestTunedBeforeKubelet)$$' ./test/lab

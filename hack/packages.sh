@@ -13,7 +13,7 @@ set -euo pipefail
 table() {
   cat <<'EOF'
 lstopo-no-graphics  hwloc-nox        test-hwloc
-ip                  iproute2         test latency-pictures
+ip                  iproute2         test latency-pictures test-testpmd
 openssl             openssl          test
 jq                  jq               test docs-test
 curl                curl             example-hosts docs-test
@@ -23,9 +23,11 @@ x86_64-linux-gnu-gcc  gcc-x86-64-linux-gnu,libc6-dev-amd64-cross  lab-pools lab-
 aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu,libc6-dev-arm64-cross lab-pools lab-latency traffic-image image-twice test-docker-build release test-release docs-test
 dpkg-deb            dpkg             lab-pools lab-latency traffic-image image-twice test-docker-build release test-release docs-test
 apt-get             apt              test-must-gather lab lab-short lab-pools lab-latency lab-netem lab-judges lab-onload lab-enact lab-image jitter-pair traffic-image image-twice test-docker-build release test-release docs-test
-tc                  iproute2         judge-latency latency-pictures bench
+tc                  iproute2         judge-latency latency-pictures bench test-testpmd
 sockperf            sockperf         judge-latency bench lab-judges
 qperf               qperf            judge-latency lab-judges
+dpdk-testpmd        dpdk-dev         test-testpmd
+sysctl              procps           test-testpmd
 qemu-system-x86_64  qemu-system-x86  lab lab-short lab-pools lab-latency lab-netem lab-judges lab-onload lab-enact lab-image jitter-pair
 systemctl           systemd          lab lab-short lab-pools lab-latency lab-netem lab-judges lab-onload lab-enact lab-image
 qemu-img            qemu-utils       lab lab-short lab-pools lab-latency lab-netem lab-judges lab-onload lab-enact lab-image

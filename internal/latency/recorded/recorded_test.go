@@ -5,6 +5,8 @@ package recorded
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +70,26 @@ func nic(port, received, missed, sent int) string {
 `, port, received, missed, sent)
 }
 
+// started is the line that testpmd prints when it starts in a mode.
+func started(mode string) string {
+	return mode + " packet forwarding - ports=2 - cores=1 - streams=2 - NUMA support enabled, MP allocation mode: native\n"
+}
+
+// rest is what testpmd prints after a run that only took in what was still on its way.
+const rest = `
+  ---------------------- Forward statistics for port 0  ----------------------
+  RX-packets: 7              RX-dropped: 0             RX-total: 7
+  TX-packets: 0              TX-dropped: 0             TX-total: 0
+  ----------------------------------------------------------------------------
+
+  +++++++++++++++ Accumulated forward statistics for all ports+++++++++++++++
+  RX-packets: 7              RX-dropped: 0             RX-total: 7
+  TX-packets: 0              TX-dropped: 0             TX-total: 0
+  ++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++
+`
+
+const clearedNICs = "\n  NIC statistics for port 0 cleared\n\n  NIC statistics for port 1 cleared\n"
+
 // found is what is compared of a run.
 type found struct {
 	Version        string
@@ -94,11 +116,45 @@ func TestRecordsOfGenerators(t *testing.T) {
 		"testpmd that passes on": {TestpmdForwarder, forward(128), found{
 			Version: "DPDK 24.11.1", Load: latency.Stream{Sent: 1_500_000, Lost: 128}, Achieved: 150_000,
 		}},
-		"Windows lines":       {TestpmdForwarder, strings.ReplaceAll(forward(1), "\n", "\r\n"), found{Version: "DPDK 24.11.1", Load: latency.Stream{Sent: 1_500_000, Lost: 1}, Achieved: 150_000}},
-		"NICs once":           {Testpmd, nic(0, 0, 0, 1000) + nic(1, 990, 10, 0), found{Load: latency.Stream{Sent: 1000, Lost: 10}, Achieved: 100}},
-		"NICs before, after":  {Testpmd, nic(0, 5, 5, 5) + nic(1, 5, 5, 5) + nic(0, 5, 5, 1005) + nic(1, 1000, 10, 5), found{Load: latency.Stream{Sent: 1000, Lost: 5}, Achieved: 100}},
-		"NICs of a forwarder": {TestpmdForwarder, nic(0, 900, 100, 0) + nic(1, 0, 0, 890), found{Load: latency.Stream{Sent: 1000, Lost: 110}, Achieved: 100}},
-		"stopped twice":       {TestpmdForwarder, forward(500) + forward(3), found{Version: "DPDK 24.11.1", Load: latency.Stream{Sent: 1_500_000, Lost: 3}, Achieved: 150_000}},
+		"Windows lines":        {TestpmdForwarder, strings.ReplaceAll(forward(1), "\n", "\r\n"), found{Version: "DPDK 24.11.1", Load: latency.Stream{Sent: 1_500_000, Lost: 1}, Achieved: 150_000}},
+		"NICs once":            {Testpmd, nic(0, 0, 0, 1000) + nic(1, 990, 10, 0), found{Load: latency.Stream{Sent: 1000, Lost: 10}, Achieved: 100}},
+		"NICs before, after":   {Testpmd, nic(0, 5, 5, 5) + nic(1, 5, 5, 5) + nic(0, 5, 5, 1005) + nic(1, 1000, 10, 5), found{Load: latency.Stream{Sent: 1000, Lost: 5}, Achieved: 100}},
+		"NICs of a forwarder":  {TestpmdForwarder, nic(0, 900, 100, 0) + nic(1, 0, 0, 890), found{Load: latency.Stream{Sent: 1000, Lost: 110}, Achieved: 100}},
+		"NICs cleared between": {Testpmd, nic(0, 5, 5, 500) + nic(1, 5, 5, 5) + clearedNICs + nic(0, 5, 5, 1005) + nic(1, 1000, 10, 5), found{Load: latency.Stream{Sent: 1010, Lost: 5}, Achieved: 101}},
+		"NICs cleared after":   {Testpmd, nic(0, 5, 5, 5) + nic(1, 5, 5, 5) + nic(0, 5, 5, 1005) + nic(1, 1000, 10, 5) + clearedNICs, found{Load: latency.Stream{Sent: 1000, Lost: 5}, Achieved: 100}},
+		// The counters before the run were not shown: the statistics of the run are those of forwarding.
+		"NICs after a run alone": {Testpmd, started("io") + forward(0) + nic(0, 9, 0, 9) + nic(1, 9, 0, 9), found{Version: "DPDK 24.11.1", Load: latency.Stream{Sent: 1_500_000}, Achieved: 150_000}},
+		"NICs during a run": {Testpmd, started("io") + nic(0, 9, 0, 9) + nic(1, 9, 0, 9) + forward(0) + nic(0, 90, 0, 90) + nic(1, 90, 0, 90), found{
+			Version: "DPDK 24.11.1", Load: latency.Stream{Sent: 1_500_000}, Achieved: 150_000,
+		}},
+		"NICs around a run that goes on": {Testpmd, started("io") + forward(0) + nic(0, 9, 0, 9) + nic(1, 9, 0, 9) + clearedNICs + started("io") + nic(0, 0, 0, 1000) + nic(1, 990, 0, 0), found{
+			Version: "DPDK 24.11.1", Load: latency.Stream{Sent: 1000, Lost: 10}, Achieved: 100,
+		}},
+		"what came in afterwards": {Testpmd, started("flowgen") + forward(0) + started("rxonly") + rest, found{
+			Version: "DPDK 24.11.1", Load: latency.Stream{Sent: 1_500_000}, Achieved: 150_000,
+		}},
+		"NICs before and during a run": {Testpmd, nic(0, 9, 0, 9) + nic(1, 9, 0, 9) + started("io") + nic(0, 9, 0, 99) + nic(1, 99, 0, 9) + forward(0), found{
+			Version: "DPDK 24.11.1", Load: latency.Stream{Sent: 1_500_000}, Achieved: 150_000,
+		}},
+		"NICs three times": {Testpmd, nic(0, 5, 5, 5) + nic(1, 5, 5, 5) + nic(0, 5, 5, 500) + nic(1, 500, 5, 5) + nic(0, 5, 5, 1005) + nic(1, 1000, 10, 5), found{
+			Load: latency.Stream{Sent: 1000, Lost: 5}, Achieved: 100,
+		}},
+		"a prompt before a title of forwarding": {Testpmd, strings.Replace(forward(0), "Forward statistics for port 1", "Forward testpmd> statistics for port 1", 1), found{
+			Version: "DPDK 24.11.1", Load: latency.Stream{Sent: 1_500_000}, Achieved: 150_000,
+		}},
+		"a prompt before the title of all": {Testpmd, strings.Replace(forward(0), "forward statistics for all", "forwatestpmd> rd statistics for all", 1), found{
+			Version: "DPDK 24.11.1", Load: latency.Stream{Sent: 1_500_000}, Achieved: 150_000,
+		}},
+		"NICs before a run alone": {Testpmd, nic(0, 9, 0, 9) + nic(1, 9, 0, 9) + started("io") + forward(0), found{Version: "DPDK 24.11.1", Load: latency.Stream{Sent: 1_500_000}, Achieved: 150_000}},
+		"NICs around a run": {Testpmd, nic(0, 9, 0, 9) + nic(1, 9, 0, 9) + started("io") + forward(0) + nic(0, 9, 0, 1009) + nic(1, 909, 0, 9), found{
+			Version: "DPDK 24.11.1", Load: latency.Stream{Sent: 1000, Lost: 100}, Achieved: 100,
+		}},
+		"a prompt in a number": {Testpmd, strings.Replace(nic(0, 0, 0, 1000)+nic(1, 990, 10, 0), "990 ", "99testpmd> show port stats all\r\r\n0 ", 1), found{Load: latency.Stream{Sent: 1000, Lost: 10}, Achieved: 100}},
+		"a prompt at the end":  {Testpmd, strings.Replace(nic(0, 0, 0, 1000)+nic(1, 990, 10, 0), "RX-missed: 10", "RX-mistestpmd> sed: 10", 1), found{Load: latency.Stream{Sent: 1000, Lost: 10}, Achieved: 100}},
+		"a prompt before a title": {Testpmd, strings.Replace(nic(0, 0, 0, 1000)+nic(1, 990, 10, 0), "NIC statistics for port 1 ", "NIC testpmd> statistics for port 1 ", 1), found{
+			Load: latency.Stream{Sent: 1000, Lost: 10}, Achieved: 100,
+		}},
+		"stopped twice": {TestpmdForwarder, forward(500) + forward(3), found{Version: "DPDK 24.11.1", Load: latency.Stream{Sent: 1_500_000, Lost: 3}, Achieved: 150_000}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run, err := Parse(tc.generator, []byte(tc.text), 100_000, 10*time.Second)
@@ -142,11 +198,28 @@ func TestRecordsThatAreNone(t *testing.T) {
 		"a step below all":              {TRex, trex(0, `{"5": 1}`), `"5" is no step`},
 		"a step that is no number":      {TRex, trex(0, `{"x": 1}`), `"x" is no step`},
 		"no statistics":                 {Testpmd, "testpmd> show fwd stats all\nBad arguments\n", "the record has neither forward statistics nor NIC statistics of a port"},
-		"a record that is cut off":      {Testpmd, before(forward(0), "TX-packets: 500000"), "Forward statistics for port 0 has no TX-packets: the record is cut off"},
+		"a record that is cut off":      {Testpmd, before(forward(0), "TX-packets: 500000"), "Forward statistics for port 0 has no end: the record is cut off"},
 		"an end that is cut off":        {TestpmdForwarder, before(forward(0), "+++"), "the record is cut off"},
 		"a port less":                   {Testpmd, strings.Replace(forward(0), "Forward statistics for port 1 ", "Gone statistics of port 1 ", 1), "the record lacks a port"},
 		"a total that is another": {
 			TestpmdForwarder, strings.Replace(forward(0), "RX-total: 1000000", "RX-total: 1000001", 1), "Forward statistics for port 0 has 1000001 of RX-total",
+		},
+		"a number that is cut off":       {Testpmd, before(nic(0, 5, 0, 1000), "00       TX-errors"), "NIC statistics for port 0 has no end: the record is cut off"},
+		"a number with something in it":  {Testpmd, strings.Replace(nic(0, 5, 0, 1000), "1000 ", "10EAL: a line\n00 ", 1), "NIC statistics for port 0 has no TX-packets: the record is cut off, or something else"},
+		"a NIC less after the run":       {Testpmd, nic(0, 0, 0, 0) + nic(1, 0, 0, 0) + nic(0, 0, 0, 1000), "were not shown as often of each port"},
+		"cleared and not shown":          {Testpmd, "  NIC statistics for port 0 cleared\n", "of port 0 were cleared, and not shown after that"},
+		"a run without statistics":       {Testpmd, started("io") + forward(0) + started("io"), "a run was started after the last statistics, and has none"},
+		"NICs before a run without any":  {Testpmd, started("io") + forward(0) + nic(0, 9, 0, 9) + nic(0, 9, 0, 19) + started("io"), "a run was started after the last statistics, and has none"},
+		"a run in which nothing is sent": {Testpmd, started("flowgen") + forward(0) + started("flowgen") + rest, "7 messages were received, and 0 sent"},
+		"a sender that never reads":      {Testpmd, started("txonly") + forward(0), "testpmd never reads what comes back"},
+		"the same by NICs":               {Testpmd, started("txonly") + nic(0, 0, 0, 1000), "testpmd never reads what comes back"},
+		"a forwarder that only reads":    {TestpmdForwarder, started("rxonly") + forward(0), "in the mode rxonly testpmd passes nothing on"},
+		"a forwarder of its own":         {TestpmdForwarder, started("flowgen") + forward(0), "in the mode flowgen testpmd passes nothing on"},
+		"more left than came":            {TestpmdForwarder, nic(0, 9, 0, 10), "10 messages left it, and 9 came: a forwarder sends none of its own"},
+		"a port twice in one printing":   {Testpmd, before(forward(0), "  +++") + forward(0), "it has no Accumulated forward statistics"},
+		"two numbers of one field":       {Testpmd, strings.Replace(nic(0, 9, 0, 9), "RX-errors: 0", "RX-packets: 8", 1), "has RX-packets twice"},
+		"a sum of drops that is another": {
+			TestpmdForwarder, strings.Replace(forward(7), "TX-dropped: 7             TX-total: 1500000", "TX-dropped: 6             TX-total: 1499999", 1), "the record lacks a port",
 		},
 		"cleared between":   {Testpmd, nic(0, 9, 0, 9) + nic(0, 9, 0, 8), "TX-packets of port 0 went from 9 to 8"},
 		"a number too long": {Testpmd, strings.Replace(nic(0, 9, 0, 9), "RX-packets: 9", "RX-packets: 99999999999999999999", 1), "is no number of messages"},
@@ -159,6 +232,55 @@ func TestRecordsThatAreNone(t *testing.T) {
 	}
 	if _, err := Parse(Testpmd, []byte(forward(0)), 0, time.Second); err == nil {
 		t.Error("a run without a rate is read")
+	}
+}
+
+// recordings are files with what DPDK's testpmd 22.11 printed while make test-testpmd compared it with the counters of the kernel.
+func recordings(t testing.TB) []string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recordings: %v", err)
+	}
+	return files
+}
+
+func read(t testing.TB, file string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestRecordingsOfTestpmd: the counts are those that the kernel had.
+func TestRecordingsOfTestpmd(t *testing.T) {
+	want := map[string]latency.Stream{
+		"cleared-testpmd-forwarder":             {Sent: 1280},
+		"fewer-ports-testpmd-forwarder":         {Sent: 640},
+		"full-queue-behind-testpmd-forwarder":   {Sent: 1280, Lost: 624},
+		"full-queue-of-a-NIC-testpmd-forwarder": {Sent: 200_192, Lost: 196_103},
+		"late-testpmd":                          {Sent: 1280},
+		"prompts-testpmd":                       {Sent: 1280},
+		"statistics-each-second-testpmd":        {Sent: 64},
+		"token-bucket-testpmd":                  {Sent: 1280, Lost: 534},
+	}
+	got := map[string]latency.Stream{}
+	for _, file := range recordings(t) {
+		generator := Testpmd
+		if strings.HasSuffix(file, "-testpmd-forwarder.txt") {
+			generator = TestpmdForwarder
+		}
+		run, err := Parse(generator, read(t, file), 1000, time.Second)
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		got[strings.TrimSuffix(filepath.Base(file), ".txt")] = run.Rate.Load
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -199,5 +321,8 @@ func FuzzTRex(f *testing.F) {
 }
 
 func FuzzTestpmd(f *testing.F) {
-	fuzz(f, []Generator{Testpmd, TestpmdForwarder}, forward(3), nic(0, 5, 5, 5)+nic(0, 6, 5, 1005), "")
+	for _, file := range recordings(f) {
+		f.Add(string(read(f, file)))
+	}
+	fuzz(f, []Generator{Testpmd, TestpmdForwarder}, forward(3), nic(0, 5, 5, 5)+nic(0, 6, 5, 1005), started("io")+forward(0)+clearedNICs+nic(0, 5, 5, 5), "")
 }
