@@ -5,6 +5,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -156,7 +157,15 @@ func runningElsewhere(ctx context.Context, reader client.Reader, test *v1alpha1.
 	if err := reader.List(ctx, &tests); err != nil {
 		return latencytest.InUse{}, fmt.Errorf("listing LatencyTests: %w", err)
 	}
-	return latencytest.RunningElsewhere(tests.Items, test), nil
+	used := latencytest.RunningElsewhere(tests.Items, test)
+	var jobs batchv1.JobList
+	var pods corev1.PodList
+	ofTests := client.HasLabels{v1alpha1.LabelLatencyTest}
+	if err := errors.Join(reader.List(ctx, &jobs, ofTests), reader.List(ctx, &pods, ofTests)); err != nil {
+		return latencytest.InUse{}, fmt.Errorf("listing Jobs and Pods of LatencyTests: %w", err)
+	}
+	used.Leave(tests.Items, jobs.Items, pods.Items)
+	return used, nil
 }
 
 // act deletes and makes Jobs. A Job never changes once it is there, so it is created and not applied; one that is there already is

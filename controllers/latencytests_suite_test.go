@@ -441,9 +441,10 @@ func (s *suite) expectGone(ctx context.Context, job *batchv1.Job) {
 	}, waitTimeout, pause).Should(Succeed())
 }
 
-// forget plays the garbage collector for a Job that is deleted.
+// forget plays the garbage collector for a Job that is deleted: its pods go first.
 func (s *suite) forget(ctx context.Context, job *batchv1.Job) {
 	GinkgoHelper()
+	Expect(s.client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(job.Namespace), client.MatchingLabels(job.Spec.Template.Labels), client.GracePeriodSeconds(0))).To(Succeed())
 	Eventually(func(g Gomega) {
 		left := &batchv1.Job{}
 		if err := s.client.Get(ctx, client.ObjectKeyFromObject(job), left); err != nil {

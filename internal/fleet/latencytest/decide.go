@@ -417,6 +417,10 @@ func (d *decider) occupied(c *candidate, wanted string) string {
 	if other := d.Elsewhere.Nodes[c.node.Name]; other != "" {
 		return fmt.Sprintf("LatencyTest %s measures the node now", other)
 	}
+	if pod := d.Elsewhere.Leaving[c.node.Name]; pod != "" {
+		d.again(podLeaves)
+		return fmt.Sprintf("waits until pod %s is gone, which measured the node for a test that was deleted", pod)
+	}
 	if d.isTaken(c.node.Name) {
 		return "the node runs the server of another one, or is measured now"
 	}

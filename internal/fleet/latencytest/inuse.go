@@ -8,6 +8,11 @@ import (
 	"maps"
 	"slices"
 
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 )
@@ -20,6 +25,8 @@ type InUse struct {
 	Groups map[string]string
 	// Addresses of IPv4 that tests give to their ends.
 	Addresses map[string]string
+	// Leaving are the nodes on which pods of tests still end that are no more, by the names of the nodes.
+	Leaving map[string]string
 }
 
 // obstacle says why a test has to wait for another because of what goes over the network; "" where it has not.
@@ -66,6 +73,31 @@ func (u *InUse) add(test *v1alpha1.LatencyTest) {
 			u.Addresses[address] = name
 		}
 	}
+}
+
+// Leave adds the nodes on which a pod has not ended whose Job, or the test of that, was deleted: the garbage collector deletes it, which takes a moment, and until
+// then it has CPUs and may send. A pod that somebody else labels so that it looks like one is not believed for long: the collector deletes it,
+// too, unless its Job is there and belongs to a test that is there.
+func (u *InUse) Leave(tests []v1alpha1.LatencyTest, jobs []batchv1.Job, pods []corev1.Pod) {
+	u.Leaving = map[string]string{}
+	living := map[types.UID]bool{}
+	for i := range tests {
+		living[tests[i].UID] = true
+	}
+	owned := map[types.UID]bool{}
+	for i := range jobs {
+		of := metav1.GetControllerOf(&jobs[i])
+		owned[jobs[i].UID] = of == nil || of.Kind != "LatencyTest" || living[of.UID]
+	}
+	for i := range pods {
+		pod, of := &pods[i], metav1.GetControllerOf(&pods[i])
+		hasEnded := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		if hasEnded || of == nil || of.Kind != "Job" || owned[of.UID] {
+			continue
+		}
+		u.Leaving[pod.Spec.NodeName] = pod.Namespace + "/" + pod.Name
+	}
+	delete(u.Leaving, "")
 }
 
 // Freed reports whether a test uses a node, a group or an address no more that it used: others may wait for it.

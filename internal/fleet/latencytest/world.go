@@ -26,6 +26,8 @@ const (
 	StartTime = 10 * time.Minute
 	// jobAppears is for how long a Job that was made may not be seen yet.
 	jobAppears = time.Minute
+	// podLeaves is after how long a node is looked at again on which a pod of a deleted test still ends.
+	podLeaves = 5 * time.Second
 	// jobEnds is for how long a Job that is past its deadline may not be seen to have ended.
 	jobEnds = 5 * time.Minute
 	// nodeGone is for how long a node that is measured may not be Ready: the kubelet of one that only lost its way to the API server goes on.

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package latencytest
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// ownedBy is an object with a controller; a kind of "" has none.
+func ownedBy(name, uid, kind, owner string) metav1.ObjectMeta {
+	meta := metav1.ObjectMeta{Namespace: "tests", Name: name, UID: types.UID(uid)}
+	if kind != "" {
+		meta.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: owner, UID: types.UID(owner), Controller: new(true)}}
+	}
+	return meta
+}
+
+// TestNodesThatPodsLeave: a test that was deleted is no more before its pods are.
+func TestNodesThatPodsLeave(t *testing.T) {
+	tests := []v1alpha1.LatencyTest{{ObjectMeta: ownedBy("quiet", "test-1", "", "")}}
+	jobs := []batchv1.Job{
+		{ObjectMeta: ownedBy("living", "job-1", "LatencyTest", "test-1")},
+		{ObjectMeta: ownedBy("orphan", "job-2", "LatencyTest", "test-2")},
+		{ObjectMeta: ownedBy("by-hand", "job-3", "", "")},
+	}
+	for name, tc := range map[string]struct {
+		pod   corev1.Pod
+		phase corev1.PodPhase
+		node  string
+		want  map[string]string
+	}{
+		"of a test that is there":     {corev1.Pod{ObjectMeta: ownedBy("pod", "", "Job", "job-1")}, corev1.PodRunning, "node-1", map[string]string{}},
+		"of a test that was deleted":  {corev1.Pod{ObjectMeta: ownedBy("pod", "", "Job", "job-2")}, corev1.PodRunning, "node-1", map[string]string{"node-1": "tests/pod"}},
+		"of a Job that was deleted":   {corev1.Pod{ObjectMeta: ownedBy("pod", "", "Job", "job-9")}, corev1.PodPending, "node-1", map[string]string{"node-1": "tests/pod"}},
+		"on no node yet":              {corev1.Pod{ObjectMeta: ownedBy("pod", "", "Job", "job-9")}, corev1.PodPending, "", map[string]string{}},
+		"that has ended":              {corev1.Pod{ObjectMeta: ownedBy("pod", "", "Job", "job-2")}, corev1.PodFailed, "node-1", map[string]string{}},
+		"of a Job that somebody made": {corev1.Pod{ObjectMeta: ownedBy("pod", "", "Job", "job-3")}, corev1.PodRunning, "node-1", map[string]string{}},
+		"that somebody made":          {corev1.Pod{ObjectMeta: ownedBy("pod", "", "", "")}, corev1.PodRunning, "node-1", map[string]string{}},
+		"of a set that somebody made": {corev1.Pod{ObjectMeta: ownedBy("pod", "", "ReplicaSet", "job-9")}, corev1.PodRunning, "node-1", map[string]string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.pod.Status.Phase, tc.pod.Spec.NodeName = tc.phase, tc.node
+			var used InUse
+			used.Leave(tests, jobs, []corev1.Pod{tc.pod})
+			if diff := cmp.Diff(tc.want, used.Leaving); diff != "" {
+				t.Errorf("nodes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestNoTestBeginsBesideAPodThatLeaves, neither on the node that it measures nor on that of its server.
+func TestNoTestBeginsBesideAPodThatLeaves(t *testing.T) {
+	for _, node := range []string{"node-1", "node-2"} {
+		s := newPingPong(t, "node-2")
+		s.Elsewhere.Leaving = map[string]string{node: "tests/former"}
+		if d := s.step(); len(d.Start) != 0 || d.Again != podLeaves {
+			t.Errorf("%s: %d Jobs are made, again after %s", node, len(d.Start), d.Again)
+		}
+		s.Elsewhere.Leaving = nil
+		if d := s.step(); len(d.Start) == 0 {
+			t.Errorf("%s: the pod is gone, and no Job is made", node)
+		}
+	}
+}
