@@ -77,9 +77,20 @@ func moments(samples []int64) (mean, deviation float64) {
 // EncodeHDR writes lengths in nanoseconds as an HDR histogram of 3 significant digits up to 100 s, in the compressed V2 encoding and
 // base64, which the tools of HdrHistogram read and merge.
 func EncodeHDR(lengths iter.Seq[int64]) (string, error) {
+	return EncodeHDRCounts(func(yield func(int64, int64) bool) {
+		for length := range lengths {
+			if !yield(length, 1) {
+				return
+			}
+		}
+	})
+}
+
+// EncodeHDRCounts is EncodeHDR of lengths that each occur so many times.
+func EncodeHDRCounts(lengths iter.Seq2[int64, int64]) (string, error) {
 	all := hdrhistogram.New(1, longest, histogramDigits)
-	for length := range lengths {
-		if err := all.RecordValue(min(length, longest)); err != nil {
+	for length, times := range lengths {
+		if err := all.RecordValues(min(length, longest), times); err != nil {
 			return "", fmt.Errorf("recording %d ns: %w", length, err)
 		}
 	}

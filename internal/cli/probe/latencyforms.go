@@ -90,7 +90,7 @@ type tagged struct {
 }
 
 // histograms are those of sizes, of rates, and of the trials of a search in their order; of messages on a schedule, from when each was to leave and from
-// when it left. A distribution without a histogram is left out.
+// when it left. Other generators record latencies from when messages left alone. A distribution without a histogram is left out.
 func histograms(result *latency.Result) []tagged {
 	var all []tagged
 	for i := range result.Sizes {
@@ -102,7 +102,12 @@ func histograms(result *latency.Result) []tagged {
 	if result.Load != nil {
 		for i := range result.Load.Trials {
 			trial := &result.Load.Trials[i]
-			all = append(all, ofRate(fmt.Sprintf("trial%d-%s-", i+1, strings.ToLower(string(trial.Phase))), &trial.Rate)...)
+			before := fmt.Sprintf("trial%d-%s-", i+1, strings.ToLower(string(trial.Phase)))
+			if result.Generator != "" {
+				all = append(all, tagged{fmt.Sprintf("%s%dpersecond-sent", before, trial.Rate.PerSecond), &trial.Rate.FromIntended})
+				continue
+			}
+			all = append(all, ofRate(before, &trial.Rate)...)
 		}
 	}
 	return slices.DeleteFunc(all, func(one tagged) bool { return one.of.HDR == "" })

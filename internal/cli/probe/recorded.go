@@ -35,7 +35,7 @@ type recordedFlags struct {
 func recordedCommand() *cobra.Command {
 	flags := &recordedFlags{
 		generator: &usage.Choice{Value: string(recorded.TRex), Allowed: []string{string(recorded.TRex), string(recorded.Testpmd), string(recorded.TestpmdForwarder)}},
-		output:    &usage.Choice{Value: "text", Allowed: []string{"text", "json", "csv"}},
+		output:    &usage.Choice{Value: "text", Allowed: []string{"text", "json", "csv", "hdr"}},
 	}
 	command := &cobra.Command{
 		Use:   "recorded RATE=FILE...",
@@ -46,8 +46,9 @@ rate, and the generator reached its rate. The answer is an interval, the highest
 pass, and that one. It is confirmed by a run of it that took as long as --confirm. Nothing is measured.
 
 trex: JSON of {"server": client.get_server_version(), "stats": client.get_stats()} of its Python client in stateless
-mode, with statistics cleared before the run. Latencies are those of streams with STLFlowLatencyStats, in steps as
-wide as their first digit: a limit within a step cannot be judged. They count from when a message left.
+mode, with statistics cleared before the run. Latencies are those of streams with STLFlowLatencyStats, of the HDR
+histogram of a server that was started with --hdrh, and otherwise in steps as wide as their first digit: a limit within
+a step cannot be judged. They count from when a message left. -o hdr writes the histograms.
 
 testpmd: what it prints at "show fwd stats all" or "stop", or at "show port stats all" before and after; it receives
 what it has sent. testpmd-forwarder: the same of one that passes on what another program sends. testpmd takes no
@@ -95,11 +96,19 @@ func (f *recordedFlags) run(out io.Writer, args []string) error {
 	if err != nil {
 		return err
 	}
-	forms := map[string]func(io.Writer, *latency.Result) error{"text": writeLatencyText, "json": writeLatencyJSON, "csv": writeLatencyCSV}
+	forms := map[string]func(io.Writer, *latency.Result) error{"text": writeLatencyText, "json": writeLatencyJSON, "csv": writeLatencyCSV, "hdr": writeRecordedHDR}
 	if err := forms[f.output.Value](out, result); err != nil {
 		return err
 	}
 	return ended(result)
+}
+
+// writeRecordedHDR writes the HDR histograms of runs, where they have any.
+func writeRecordedHDR(out io.Writer, result *latency.Result) error {
+	if len(histograms(result)) == 0 {
+		return errors.New("-o hdr: no run has an HDR histogram of its own messages: TRex records one when its server was started with --hdrh, and goes on with it after clear_stats()")
+	}
+	return writeLatencyHDR(out, result)
 }
 
 // result judges the runs of all files.

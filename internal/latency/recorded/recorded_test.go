@@ -11,13 +11,24 @@ import (
 	"testing"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 )
 
 // trex is a record with a million messages of a stream, of which some are lost, and ten thousand probes. The numbers are made up.
-func trex(lost int, histogram string) string {
+func trex(lost int, histogram string) string { return trexHDR(lost, histogram, "") }
+
+// ofTRex is an HDR histogram as TRex's own encoder writes it (src/hdrh, hdr_log_encode, with the limits of src/time_histogram.cpp): 2000 latencies at 7 µs, 7900 at 12,
+// 50 at 24, 40 at 27, 9 at 91 and one at 5000.
+const ofTRex = "HISTFAAAAC54nJNpmSzMwMDAzwABzFCaEUzOmNZg/wEiwLtAnn1HtWgKc0CtULcREwCu1whX"
+
+// trexHDR is the same of a TRex that was started with --hdrh.
+func trexHDR(lost int, histogram, hdr string) string {
+	if hdr != "" {
+		histogram += fmt.Sprintf(`, "hdrh": %q`, hdr)
+	}
 	return fmt.Sprintf(`{"server": {"version": "v3.04", "mode": "STL"}, "stats": {
   "0": {"opackets": 1010000, "ipackets": 0}, "1": {"opackets": 0, "ipackets": 1009990},
   "total": {"opackets": 1010000, "ipackets": 1009990, "tx_bps": 12.5}, "global": {"cpu_util": 4.5},
@@ -99,6 +110,40 @@ type found struct {
 	Samples        uint64
 	Low99, High99  int64
 	Longest, Limit int64
+	// HDR is what an HDR histogram has, "" for none.
+	HDR string
+}
+
+// emptyHDR is an empty HDR histogram for lengths up to a highest one, of so many digits.
+func emptyHDR(highest int64, digits int) *hdrhistogram.Histogram {
+	return hdrhistogram.New(1, highest, digits)
+}
+
+// hdr is the text of an HDR histogram with lengths.
+func hdr(histogram *hdrhistogram.Histogram, lengths ...int64) string {
+	for _, length := range lengths {
+		if err := histogram.RecordValue(length); err != nil {
+			panic(err)
+		}
+	}
+	text, err := histogram.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// told is what the text of an HDR histogram has; "" for none.
+func told(t *testing.T, text string) string {
+	t.Helper()
+	if text == "" {
+		return ""
+	}
+	histogram, err := latency.DecodeHDR(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%d, 99 %% %d ns, longest %d ns", histogram.TotalCount(), histogram.ValueAtPercentile(99), histogram.Max())
 }
 
 func TestRecordsOfGenerators(t *testing.T) {
@@ -110,6 +155,15 @@ func TestRecordsOfGenerators(t *testing.T) {
 		"TRex": {TRex, trex(10, quiet), found{
 			Version: "v3.04", Load: latency.Stream{Sent: 1_000_000, Lost: 10}, Probes: &latency.Stream{Sent: 10_000, Reordered: 1}, Achieved: 100_000,
 			Samples: 10_000, Low99: 20_000, High99: 30_000, Longest: 90_000, Limit: 100_000,
+		}},
+		"TRex with HDR": {TRex, trexHDR(10, `{"0": 2000, "10": 7900, "20": 90, "90": 9, "5000": 1}`, ofTRex), found{
+			Version: "v3.04", Load: latency.Stream{Sent: 1_000_000, Lost: 10}, Probes: &latency.Stream{Sent: 10_000, Reordered: 1}, Achieved: 100_000,
+			Samples: 10_000, Low99: 24_000, High99: 25_000, Longest: 5_000_000, Limit: 5_004_000, HDR: "10000, 99 % 13007 ns, longest 5005311 ns",
+		}},
+		// The client clears the steps, and the HDR histogram goes on.
+		"TRex with HDR of more than this run": {TRex, trexHDR(10, quiet[:len(quiet)-3]+"1}", ofTRex), found{
+			Version: "v3.04", Load: latency.Stream{Sent: 1_000_000, Lost: 10}, Probes: &latency.Stream{Sent: 10_000, Reordered: 1}, Achieved: 100_000,
+			Samples: 9991, Longest: 90_000, Limit: 100_000,
 		}},
 		"TRex without groups": {TRex, `{"stats": {"total": {"opackets": 500, "ipackets": 499}, "flow_stats": {}, "latency": {}}}`, found{Load: latency.Stream{Sent: 500, Lost: 1}, Achieved: 50}},
 		"testpmd that sends":  {Testpmd, forward(0), found{Version: "DPDK 24.11.1", Load: latency.Stream{Sent: 1_500_000}, Achieved: 150_000}},
@@ -164,6 +218,7 @@ func TestRecordsOfGenerators(t *testing.T) {
 			got := found{
 				Version: run.Version, Load: run.Rate.Load, Probes: run.Rate.Probes, Achieved: run.Rate.AchievedPerSecond, Samples: run.Rate.FromIntended.Samples,
 				Longest: run.Rate.FromIntended.MaximumNanoseconds, Limit: run.Highest.MaximumNanoseconds,
+				HDR: told(t, run.Rate.FromIntended.HDR),
 			}
 			if p, carried := run.Rate.FromIntended.At(99); carried {
 				got.Low99, got.High99 = p.Nanoseconds, *p.HighNanoseconds
@@ -196,11 +251,18 @@ func TestRecordsThatAreNone(t *testing.T) {
 		"a negative number":             {TRex, `{"stats": {"flow_stats": {"7": {"tx_pkts": {"0": -1}}}}}`, `"-1" is no number of messages`},
 		"a strange step":                {TRex, trex(0, `{"15": 1}`), `histogram of group 12: "15" is no step`},
 		"a step below all":              {TRex, trex(0, `{"5": 1}`), `"5" is no step`},
-		"a step that is no number":      {TRex, trex(0, `{"x": 1}`), `"x" is no step`},
-		"no statistics":                 {Testpmd, "testpmd> show fwd stats all\nBad arguments\n", "the record has neither forward statistics nor NIC statistics of a port"},
-		"a record that is cut off":      {Testpmd, before(forward(0), "TX-packets: 500000"), "Forward statistics for port 0 has no end: the record is cut off"},
-		"an end that is cut off":        {TestpmdForwarder, before(forward(0), "+++"), "the record is cut off"},
-		"a port less":                   {Testpmd, strings.Replace(forward(0), "Forward statistics for port 1 ", "Gone statistics of port 1 ", 1), "the record lacks a port"},
+		"an HDR histogram that is none": {TRex, trexHDR(0, quiet, "HISTF"), "hdrh of group 12: the text is no HDR histogram"},
+		"an endless HDR histogram":      {TRex, trexHDR(0, quiet, hdr(emptyHDR(100_000_001, 3), 1)), "hdrh of group 12: it is for up to 100000001 µs, more than 100000000"},
+		"a long HDR histogram":          {TRex, trexHDR(0, quiet, strings.Repeat("A", 262_145)), "hdrh of group 12: it has 262145 bytes, more than 262144"},
+		"HDR histograms of other widths": {
+			TRex, `{"stats": {"total": {"opackets": 5, "ipackets": 5}, "latency": {"1": {"latency": {"histogram": {"2000": 2}, "hdrh": "` + hdr(emptyHDR(10_000_000, 3), 2500, 2500) +
+				`"}}, "2": {"latency": {"histogram": {"2000": 1}, "hdrh": "` + hdr(emptyHDR(10_000_000, 1), 2500) + `"}}}}}`, "steps of different widths",
+		},
+		"a step that is no number": {TRex, trex(0, `{"x": 1}`), `"x" is no step`},
+		"no statistics":            {Testpmd, "testpmd> show fwd stats all\nBad arguments\n", "the record has neither forward statistics nor NIC statistics of a port"},
+		"a record that is cut off": {Testpmd, before(forward(0), "TX-packets: 500000"), "Forward statistics for port 0 has no end: the record is cut off"},
+		"an end that is cut off":   {TestpmdForwarder, before(forward(0), "+++"), "the record is cut off"},
+		"a port less":              {Testpmd, strings.Replace(forward(0), "Forward statistics for port 1 ", "Gone statistics of port 1 ", 1), "the record lacks a port"},
 		"a total that is another": {
 			TestpmdForwarder, strings.Replace(forward(0), "RX-total: 1000000", "RX-total: 1000001", 1), "Forward statistics for port 0 has 1000001 of RX-total",
 		},
@@ -317,7 +379,7 @@ func expectPossible(t *testing.T, run *Run) {
 }
 
 func FuzzTRex(f *testing.F) {
-	fuzz(f, []Generator{TRex}, trex(3, quiet), trex(0, "{}"), `{"stats": {"total": {"opackets": 500, "ipackets": 499}}}`)
+	fuzz(f, []Generator{TRex}, trex(3, quiet), trexHDR(3, `{"0": 2000, "10": 7900, "20": 90, "90": 9, "5000": 1}`, ofTRex), trex(0, "{}"), `{"stats": {"total": {"opackets": 500, "ipackets": 499}}}`)
 }
 
 func FuzzTestpmd(f *testing.F) {

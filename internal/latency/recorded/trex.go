@@ -9,10 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 )
@@ -47,7 +45,9 @@ type trexLatency struct {
 		Duplicates count `json:"dup"`
 	} `json:"err_cntrs"`
 	Latency struct {
+		// Histogram has steps as wide as their first digit. HDR is the same as an HDR histogram, V2 compressed, in base64; "" unless the server was started with --hdrh.
 		Histogram map[string]count `json:"histogram"`
+		HDR       string           `json:"hdrh"`
 	} `json:"latency"`
 }
 
@@ -74,7 +74,7 @@ func (r *Run) readTRex(text []byte) error {
 		return errors.New(`the record has no "stats": write {"server": client.get_server_version(), "stats": client.get_stats()}`)
 	}
 	r.Version = printable(record.Server.Version)
-	probes, steps, err := r.readLatency(record.Stats.Latency)
+	probes, lengths, err := r.readLatency(record.Stats.Latency)
 	if err != nil {
 		return err
 	}
@@ -90,13 +90,13 @@ func (r *Run) readTRex(text []byte) error {
 			return err
 		}
 	}
-	r.Rate.FromIntended, r.Highest, err = distributionsOf(steps)
+	r.Rate.FromIntended, r.Highest, err = lengths.distributions()
 	return err
 }
 
 // readLatency reads the groups of streams whose latency was taken, and their latencies together.
-func (r *Run) readLatency(groups map[string]json.RawMessage) (names []string, steps map[int64]uint64, err error) {
-	steps = map[int64]uint64{}
+func (r *Run) readLatency(groups map[string]json.RawMessage) (names []string, all lengths, err error) {
+	all = lengths{coarse: map[step]uint64{}, fine: map[step]uint64{}}
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
 		if _, err := strconv.ParseUint(name, 10, 32); err != nil {
 			// "global" counts what belongs to no group.
@@ -104,7 +104,7 @@ func (r *Run) readLatency(groups map[string]json.RawMessage) (names []string, st
 		}
 		var group trexLatency
 		if err := json.Unmarshal(groups[name], &group); err != nil {
-			return nil, nil, fmt.Errorf("latency of group %s: %w", name, err)
+			return nil, all, fmt.Errorf("latency of group %s: %w", name, err)
 		}
 		if r.Rate.Probes == nil {
 			r.Rate.Probes = &latency.Stream{}
@@ -112,33 +112,15 @@ func (r *Run) readLatency(groups map[string]json.RawMessage) (names []string, st
 		r.Rate.Probes.Lost += uint64(group.Errors.Dropped)
 		r.Rate.Probes.Reordered += uint64(group.Errors.OutOfOrder)
 		r.Rate.Probes.Duplicates += uint64(group.Errors.Duplicates)
-		if err := addSteps(steps, group.Latency.Histogram); err != nil {
-			return nil, nil, fmt.Errorf("histogram of group %s: %w", name, err)
+		if err := all.addCoarse(group.Latency.Histogram); err != nil {
+			return nil, all, fmt.Errorf("histogram of group %s: %w", name, err)
+		}
+		if err := all.addFine(group.Latency.HDR); err != nil {
+			return nil, all, fmt.Errorf("hdrh of group %s: %w", name, err)
 		}
 		names = append(names, name)
 	}
-	return names, steps, nil
-}
-
-// addSteps adds the steps of a histogram, by the lowest microseconds of each.
-func addSteps(steps map[int64]uint64, histogram map[string]count) error {
-	for key, number := range histogram {
-		from, err := strconv.ParseInt(key, 10, 40)
-		if err != nil || from < 0 || (from > 0 && from != stepOf(from)*(from/stepOf(from))) || (from > 0 && from < 10) {
-			return fmt.Errorf("%.20q is no step: they begin at 0, 10, 20 to 90, 100, 200 and so on", key)
-		}
-		steps[from] += uint64(number)
-	}
-	return nil
-}
-
-// stepOf is how wide the step is that begins at so many microseconds: as the power of ten below, and 10 for the first.
-func stepOf(from int64) int64 {
-	step := int64(10)
-	for step <= from/10 {
-		step *= 10
-	}
-	return step
+	return names, all, nil
 }
 
 // readFlows reads what became of the messages of the groups of streams, of which some are probes.
@@ -177,43 +159,4 @@ func total(ports map[string]count) uint64 {
 		}
 	}
 	return sum
-}
-
-// distributionsOf are latencies at the lower and at the upper ends of their steps; none without samples.
-func distributionsOf(steps map[int64]uint64) (low, high latency.Distribution, err error) {
-	begins := slices.Sorted(maps.Keys(steps))
-	samples := uint64(0)
-	for _, from := range begins {
-		if samples += steps[from]; samples > math.MaxInt64/100 {
-			return low, high, errors.New("the histogram has more messages than can be")
-		}
-	}
-	if samples == 0 {
-		return low, high, nil
-	}
-	low, high = latency.Distribution{Samples: samples, Percentiles: []latency.Percentile{}}, latency.Distribution{Samples: samples, Percentiles: []latency.Percentile{}}
-	ends := func(rank uint64) (int64, int64) {
-		for _, from := range begins {
-			if rank < steps[from] {
-				return from * int64(time.Microsecond), (from + stepOf(from)) * int64(time.Microsecond)
-			}
-			rank -= steps[from]
-		}
-		return 0, 0
-	}
-	low.MinimumNanoseconds, high.MinimumNanoseconds = ends(0)
-	low.MaximumNanoseconds, high.MaximumNanoseconds = ends(samples - 1)
-	low.MedianNanoseconds, high.MedianNanoseconds = ends(samples / 2)
-	for _, percent := range latency.Ladder() {
-		if samples < latency.Samples(percent) {
-			continue
-		}
-		rank := min(uint64(float64(samples)*percent/100+1e-9), samples-1)
-		from, to := ends(rank)
-		one := latency.Percentile{Percent: percent, Nanoseconds: from, LowNanoseconds: from, HighNanoseconds: &to, Beyond: samples - 1 - rank}
-		low.Percentiles = append(low.Percentiles, one)
-		one.Nanoseconds = to
-		high.Percentiles = append(high.Percentiles, one)
-	}
-	return low, high, nil
 }
