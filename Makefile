@@ -287,6 +287,12 @@ judge-latency: programs-judge-latency ## Judge the measurements over the network
 	@mkdir -p dist
 	go run ./test/latency | tee dist/latency.txt
 
+.PHONY: judge-jitter
+judge-jitter: programs-judge-jitter ## Judge the jitter probe beside oslat on CPU 1 of this machine (needs root); the table is in dist/judge-jitter.txt.
+	@mkdir -p dist
+	go build -o bin/lowlatency-operator ./cmd/lowlatency-operator
+	go run ./test/jitter --cpu 1 --rounds 5 --duration 10s | tee dist/judge-jitter.txt
+
 # A folder that takes what testpmd printed; internal/latency/recorded/testdata has such texts.
 TESTPMD_RECORD ?=
 .PHONY: test-testpmd

@@ -22,6 +22,7 @@ faults      seeded faults and harmless variations on simulated machines
 test-fuzz   what parsers do with inputs that nobody thought of
 test-hwloc  topologies as another judge sees them
 judge-latency measurements over the network, beside sockperf and qperf, and against injected faults
+judge-jitter the jitter probe beside oslat, in turns
 test-testpmd what is read of a real testpmd's counts, against the kernel's counters
 mutate      single changes of the code that the tests must notice
 bench       benchmarks

@@ -26,6 +26,7 @@ apt-get             apt              test-must-gather lab lab-short lab-pools la
 tc                  iproute2         judge-latency latency-pictures bench test-testpmd
 sockperf            sockperf         judge-latency bench lab-judges
 qperf               qperf            judge-latency lab-judges
+oslat               rt-tests         judge-jitter
 dpdk-testpmd        dpdk-dev         test-testpmd
 sysctl              procps           test-testpmd
 qemu-system-x86_64  qemu-system-x86  lab lab-short lab-pools lab-latency lab-netem lab-judges lab-onload lab-enact lab-image jitter-pair

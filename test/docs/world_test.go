@@ -197,11 +197,15 @@ func (w *world) recordings(t *testing.T) {
 		var text strings.Builder
 		text.WriteString("EAL: RTE Version: 'DPDK 24.11.1'\n")
 		for _, part := range []struct {
-			title      string
-			came, left int
-		}{{"Forward statistics for port 0", came, 0}, {"Forward statistics for port 1", 0, came - run.lost}, {"Accumulated forward statistics for all ports", came, came - run.lost}} {
-			fmt.Fprintf(&text, "  --- %s ---\n  RX-packets: %d RX-dropped: 0 RX-total: %d\n  TX-packets: %d TX-dropped: 0 TX-total: %d\n  ---\n",
-				part.title, part.came, part.came, part.left, part.left)
+			title, border string
+			came, left    int
+		}{
+			{" Forward statistics for port 0  ", "-", came, 0}, {" Forward statistics for port 1  ", "-", 0, came - run.lost},
+			{" Accumulated forward statistics for all ports", "+", came, came - run.lost},
+		} {
+			half := strings.Repeat(part.border, 22)
+			fmt.Fprintf(&text, "\n  %s%s%s\n  RX-packets: %d RX-dropped: 0 RX-total: %d\n  TX-packets: %d TX-dropped: 0 TX-total: %d\n  %s\n",
+				half, part.title, half, part.came, part.came, part.left, part.left, strings.Repeat(part.border, 76))
 		}
 		w.write(t, name, []byte(text.String()), 0o644)
 	}
