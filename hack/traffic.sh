@@ -13,7 +13,7 @@
 set -euo pipefail
 
 folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/cmd/lowlatency-traffic
-sources=("$folder/traffic.c" "$folder/frames.c")
+sources=("$folder/traffic.c" "$folder/frames.c" "$folder/stamps.c")
 cache=${LOWLATENCY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/lowlatency-operator}
 flags=(-std=c11 -Wall -Wextra -Wpedantic -Werror -Wshadow -Wconversion -Wformat=2 -Wstrict-prototypes -Wmissing-declarations -Wvla)
 case ${1:-release} in
@@ -30,7 +30,7 @@ command -v "$compiler" >/dev/null || {
   printf 'traffic: %s is missing: install Debian'\''s gcc and libc6-dev\n' "$compiler" >&2
   exit 1
 }
-sum=$({ "$compiler" --version && printf '%s\n' "${flags[@]}" && cat "${sources[@]}" "$folder/frames.h"; } | sha256sum | cut -c1-16)
+sum=$({ "$compiler" --version && printf '%s\n' "${flags[@]}" && cat "${sources[@]}" "$folder/frames.h" "$folder/stamps.h"; } | sha256sum | cut -c1-16)
 program=$cache/bin/lowlatency-traffic-$sum/lowlatency-traffic
 if [ ! -x "$program" ]; then
   mkdir -p "$(dirname "$program")"

@@ -8,11 +8,12 @@
  *
  *   lowlatency-traffic server port=N [address=A] [cpu=N] [buffer=BYTES] [frames=... sockets=FOLDER] [counters=DESCRIPTOR]
  *   lowlatency-traffic client host=A port=N transport=TCP|UDP|Multicast [group=A] [spin=1] [cpu=N] sizes=1,64,... [rates=1000,... ...]
- *                             [frames=... sockets=FOLDER] [shown=DESCRIPTOR]
+ *                             [frames=... sockets=FOLDER] [timestamps=kernel|nic] [shown=DESCRIPTOR]
  *
  * With sizes, one message is under way at a time. With rates, messages of the last size leave on a schedule whatever comes back.
  * A connection of TCP carries questions as lines; messages have a socket of their own. With frames=INTERFACE:QUEUE:MAC:IPv4:PORT at both ends
  * that is one of AF_XDP, which the device plugin hands over below FOLDER (frames.h); each end then tells the other what its frames carry.
+ * With timestamps, the client also prints when messages passed the kernel or the NIC (stamps.h); the server knows nothing of it.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -37,6 +38,7 @@
 #include <unistd.h>
 
 #include "frames.h"
+#include "stamps.h"
 
 #define PROGRAM "lowlatency-traffic 5"
 
@@ -52,6 +54,7 @@ enum {
 static const uint64_t MOST_MESSAGES = 400000000; /* of one stream */
 static const int64_t SECOND = 1000000000, MILLISECOND = 1000000;
 static const int64_t REST = 200000000; /* nanoseconds after the last answer of a stream */
+static const int64_t STAMPS_PATIENCE = 1000000000; /* nanoseconds for the first stamps */
 static const int64_t CONTROL_PATIENCE = 5, SESSION_PATIENCE = 30; /* seconds */
 static const int64_t COUNTERS_PATIENCE = 3; /* seconds; less than the other end waits for an answer */
 
@@ -60,7 +63,7 @@ static int64_t opt_port, opt_cpu = -1, opt_spin, opt_timeout = 200, opt_warm_pin
 static int64_t opt_buffer, opt_stream_ms = 2000, opt_answers = 20000, opt_probes;
 static int64_t opt_min_ms = 1000, opt_max_ms = 3000, opt_max_pings = 1000000, opt_shown = -1, opt_counters = -1;
 static const char *opt_host = "", *opt_address = "0.0.0.0", *opt_transport = "TCP", *opt_group = "-", *opt_sizes = "", *opt_rates = "";
-static const char *opt_frames = "", *opt_sockets = "";
+static const char *opt_frames = "", *opt_sockets = "", *opt_timestamps = "";
 static const struct {
 	const char *name;
 	int64_t *number;
@@ -71,7 +74,7 @@ static const struct {
 	{"max-ms", &opt_max_ms, NULL}, {"max-pings", &opt_max_pings, NULL}, {"host", NULL, &opt_host}, {"address", NULL, &opt_address},
 	{"buffer", &opt_buffer, NULL}, {"stream-ms", &opt_stream_ms, NULL}, {"answers", &opt_answers, NULL}, {"probes", &opt_probes, NULL}, {"rates", NULL, &opt_rates},
 	{"transport", NULL, &opt_transport}, {"group", NULL, &opt_group}, {"sizes", NULL, &opt_sizes}, {"frames", NULL, &opt_frames}, {"sockets", NULL, &opt_sockets},
-	{"shown", &opt_shown, NULL}, {"counters", &opt_counters, NULL},
+	{"shown", &opt_shown, NULL}, {"counters", &opt_counters, NULL}, {"timestamps", NULL, &opt_timestamps},
 };
 
 /* One end of a measurement. */
@@ -214,6 +217,8 @@ static struct numbers numbers_of(const struct end *e)
 static ssize_t take_by_socket(struct end *e, int data, bool wait, struct sockaddr_in *from)
 {
 	socklen_t length = sizeof *from;
+	if (*opt_timestamps)
+		return stamps_receive(data, e->in, sizeof e->in, wait ? 0 : MSG_DONTWAIT, from);
 	return recvfrom(data, e->in, sizeof e->in, wait ? 0 : MSG_DONTWAIT, (struct sockaddr *)from, &length);
 }
 
@@ -236,13 +241,22 @@ static bool give_frame(struct end *e, int data, bool wait, const void *message, 
 	return frames_send(message, bytes, wait ? (int)CONTROL_PATIENCE * 1000 : 0);
 }
 
+/* take_bytes takes what has come of a message of a stream. */
+static ssize_t take_bytes(struct end *e, size_t bytes)
+{
+	int flags = e->spin ? MSG_DONTWAIT : 0;
+	if (*opt_timestamps)
+		return stamps_receive(e->data, e->in + e->filled, bytes - e->filled, flags, NULL);
+	return recv(e->data, e->in + e->filled, bytes - e->filled, flags);
+}
+
 /* take receives a message of a stream, of this many bytes, or a datagram, into e->in; the result is its size, -1, or TOO_LATE. */
 static int64_t take(struct end *e, size_t bytes, int64_t patience)
 {
 	int64_t deadline = 0; /* the clock is read when nothing has come for a while */
 	for (unsigned looks = 1;; looks++) {
 		struct sockaddr_in from = {0};
-		ssize_t n = e->stream ? recv(e->data, e->in + e->filled, bytes - e->filled, e->spin ? MSG_DONTWAIT : 0) : e->take_datagram(e, e->data, !e->spin, &from);
+		ssize_t n = e->stream ? take_bytes(e, bytes) : e->take_datagram(e, e->data, !e->spin, &from);
 		if (n == 0 && e->stream)
 			return errno = ECONNRESET, -1;
 		if (n >= 0 && e->stream) {
@@ -764,6 +778,8 @@ static void meet(struct end *e)
 		finish("Unreachable", "port %d of %s, for messages: %s", port, opt_host, strerror(errno));
 	if (!hear(e, line, CONTROL_PATIENCE) || strcmp(line, "open") != 0)
 		finish(strncmp(line, "error ", 6) == 0 ? "Refused" : "Vanished", "the server opens no socket for messages: %s", line);
+	if (*opt_timestamps && !stamps_open(e->data, e->stream, opt_timestamps))
+		finish("Unstamped", "messages cannot be stamped on this socket (SO_TIMESTAMPING): %s", strerror(errno));
 }
 
 /* Counts of messages of one size. */
@@ -799,6 +815,8 @@ static int64_t ping(struct end *e, size_t bytes, uint64_t sequence, struct count
 		drain(e, c);
 	int64_t start = now();
 	bool given = give(e, e->out, bytes);
+	if (*opt_timestamps)
+		stamps_gave(bytes);
 	for (;;) {
 		int64_t got = given ? take(e, bytes, e->timeout_ms * MILLISECOND) : -1, stop = now();
 		if (got == TOO_LATE && !e->stream) {
@@ -825,8 +843,8 @@ static int64_t ping(struct end *e, size_t bytes, uint64_t sequence, struct count
 	}
 }
 
-/* batch pings many times after one ping whose time is not taken, and gives the number of times taken. */
-static size_t batch(struct end *e, size_t bytes, size_t count, int64_t *times, struct counts *c)
+/* batch pings many times after one ping whose time is not taken, and gives the number of times taken. Without stamps, pairs is NULL. */
+static size_t batch(struct end *e, size_t bytes, size_t count, int64_t *times, struct stamps *pairs, struct counts *c)
 {
 	static uint64_t sequence;
 	char line[LINE];
@@ -837,8 +855,11 @@ static size_t batch(struct end *e, size_t bytes, size_t count, int64_t *times, s
 	ping(e, bytes, ++sequence, c);
 	for (size_t i = 0; i < count; i++) {
 		int64_t took = ping(e, bytes, ++sequence, c);
-		if (took != TOO_LATE)
-			times[taken++] = took;
+		if (took == TOO_LATE)
+			continue;
+		if (pairs)
+			pairs[taken] = stamps_take();
+		times[taken++] = took;
 	}
 	return taken;
 }
@@ -895,7 +916,7 @@ static bool open_shown(void)
 }
 
 /* measure_size pings with one size until there is enough, and prints all times. */
-static void measure_size(struct end *e, size_t bytes, size_t earlier_bytes, int64_t *times)
+static void measure_size(struct end *e, size_t bytes, size_t earlier_bytes, int64_t *times, struct stamps *pairs)
 {
 	struct counts c = {.earlier_bytes = earlier_bytes};
 	size_t count = (size_t)opt_batch, room = (size_t)opt_max_pings + count, taken = 0, tried = 0;
@@ -905,7 +926,7 @@ static void measure_size(struct end *e, size_t bytes, size_t earlier_bytes, int6
 		if (taken + count > room)
 			break;
 		size_t before = taken;
-		taken += batch(e, bytes, count, times + taken, &c);
+		taken += batch(e, bytes, count, times + taken, pairs ? pairs + taken : NULL, &c);
 		tried += count;
 		for (size_t i = before; i < taken; i++)
 			show_time(times[i]);
@@ -916,6 +937,11 @@ static void measure_size(struct end *e, size_t bytes, size_t earlier_bytes, int6
 	printf("samples %zu %zu %" PRIu64 " %" PRIu64 " %" PRId64 "\n", bytes, taken, c.lost, c.stray, passed);
 	fwrite(times, sizeof *times, taken, stdout);
 	printf("\n");
+	if (pairs) {
+		printf("stamps %zu\n", taken);
+		fwrite(pairs, sizeof *pairs, taken, stdout);
+		printf("\n");
+	}
 	if (fflush(stdout) != 0)
 		finish("Output", "%s", strerror(errno));
 }
@@ -1120,22 +1146,49 @@ static void print_counters(struct end *e)
 	printf("%s\n", line);
 }
 
+/* memory_for gives memory that is there before anything is measured. */
+static void *memory_for(size_t entry)
+{
+	void *memory = mmap(NULL, (size_t)(opt_max_pings + opt_batch) * entry, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (memory == MAP_FAILED)
+		finish("Usage", "no memory for %" PRId64 " times", opt_max_pings);
+	return memory;
+}
+
+/* check_timestamps ends where nobody can stamp. */
+static void check_timestamps(void)
+{
+	if (*opt_timestamps && !stamps_known(opt_timestamps))
+		finish("Usage", "timestamps=%s: there are kernel and nic", opt_timestamps);
+	if (*opt_timestamps && (*opt_frames || *opt_rates))
+		finish("Usage", "timestamps=%s: frames of AF_XDP pass by who stamps, and of messages on a schedule many are under way", opt_timestamps);
+}
+
+/* warm_up pings before anything is measured. The kernel begins to stamp what comes a moment after it was asked to (net_enable_timestamp). */
+static void warm_up(struct end *e, int64_t *times, struct stamps *pairs)
+{
+	struct counts ignored = {0};
+	bool stamped = !pairs;
+	int64_t begin = now();
+	show_begin(WARMING_UP, 1, 0);
+	for (int64_t done = 0; done < opt_warm_pings || now() - begin < opt_warm_ms * MILLISECOND || (!stamped && now() - begin < STAMPS_PATIENCE); done += opt_batch) {
+		size_t taken = batch(e, 1, (size_t)opt_batch, times, pairs, &ignored);
+		stamped = !pairs || (taken > 0 && pairs[taken - 1].sent != 0 && pairs[taken - 1].received != 0);
+	}
+}
+
 /* measure is the client: warm up, then one size after the other. */
 static int measure(void)
 {
 	static struct end e;
-	size_t room = (size_t)(opt_max_pings + opt_batch) * sizeof(int64_t);
-	int64_t *times = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (times == MAP_FAILED)
-		finish("Usage", "no memory for %" PRId64 " times", opt_max_pings);
 	printf(PROGRAM "\nclock %" PRId64 "\n", clock_cost());
+	check_timestamps();
+	int64_t *times = memory_for(sizeof *times);
+	struct stamps *pairs = *opt_timestamps ? memory_for(sizeof *pairs) : NULL;
 	meet(&e);
 	struct both_ends first = count_both(&e);
 	int64_t steady = now(), raw = clock_of(CLOCK_MONOTONIC_RAW), wall = clock_of(CLOCK_REALTIME);
-	struct counts ignored = {0};
-	show_begin(WARMING_UP, 1, 0);
-	for (int64_t done = 0; done < opt_warm_pings || now() - steady < opt_warm_ms * MILLISECOND; done += opt_batch)
-		batch(&e, 1, (size_t)opt_batch, times, &ignored);
+	warm_up(&e, times, pairs);
 	size_t earlier = 1;
 	char *at;
 	struct both_ends last = count_both(&e);
@@ -1143,7 +1196,7 @@ static int measure(void)
 		unsigned long bytes = strtoul(sizes, &at, 10);
 		if (at == sizes || (*at && *at != ',') || bytes > (*opt_frames ? LARGEST_IN_FRAME : LARGEST) || (e.stream && bytes == 0))
 			finish("Usage", "sizes=%s: no size", sizes);
-		measure_size(&e, bytes, earlier, times);
+		measure_size(&e, bytes, earlier, times, pairs);
 		count_part(&e, &last);
 		earlier = bytes;
 	}

@@ -26,7 +26,10 @@ func newTrafficSource(t *testing.T) source {
 	t.Helper()
 	folder := newSource(t)
 	files := map[string]string{"cmd/kubectl-lowlatency/main.go": "package main\n\nvar release string\n\nfunc main() { println(release) }\n"}
-	for _, name := range []string{"hack/traffic.sh", "hack/debian-package.sh", "cmd/lowlatency-traffic/traffic.c", "cmd/lowlatency-traffic/frames.c", "cmd/lowlatency-traffic/frames.h"} {
+	for _, name := range []string{
+		"hack/traffic.sh", "hack/debian-package.sh", "cmd/lowlatency-traffic/traffic.c", "cmd/lowlatency-traffic/frames.c", "cmd/lowlatency-traffic/frames.h",
+		"cmd/lowlatency-traffic/stamps.c", "cmd/lowlatency-traffic/stamps.h",
+	} {
 		content, err := os.ReadFile(filepath.Join("../..", name))
 		must(t, err)
 		files[name] = string(content)

@@ -63,6 +63,8 @@ const (
 	ReasonNoAnswer Reason = "NoAnswer"
 	// ReasonWrongAnswer is an answer that is not the message that was sent.
 	ReasonWrongAnswer Reason = "WrongAnswer"
+	// ReasonUnstamped is a measurement that was to have stamps of the kernel or of the NIC, and has none.
+	ReasonUnstamped Reason = "Unstamped"
 	// ReasonClockUnsteady is a clock that went back, or whose rate changed.
 	ReasonClockUnsteady Reason = "ClockUnsteady"
 )
@@ -104,8 +106,16 @@ func (b *Budget) asks() bool {
 
 // Judge holds a result against a budget. What is certain comes first: a latency above its limit fails whatever else is not known. The
 // path comes before all: a number of another path says nothing about the one that was asked for. What a search found is held against the
-// least rate alone: its trials were held against limits before.
+// least rate alone: its trials were held against limits before. Stamps that were asked for and are not there come last: limits are of other times.
 func Judge(result *Result, budget Budget) Outcome {
+	outcome := judgeTimes(result, budget)
+	if unstamped, lacks := judgeStamps(result); lacks && outcome.Verdict == Passed {
+		return unstamped
+	}
+	return outcome
+}
+
+func judgeTimes(result *Result, budget Budget) Outcome {
 	if outcome, other := JudgePath(result.Path, budget); other {
 		return outcome
 	}

@@ -69,8 +69,10 @@ type Setup struct {
 	Group string `json:"group,omitempty"`
 	// RoundTrip says whether latencies are those of the whole round trip; they are half of it otherwise.
 	RoundTrip bool `json:"roundTrip,omitempty"`
-	// Timestamps says which clock took the time, and why not the NIC's.
+	// Timestamps says which clock took the latencies.
 	Timestamps string `json:"timestamps"`
+	// Stamping is who stamped messages besides; nil for nobody.
+	Stamping *Stamping `json:"stamping,omitempty"`
 	// ClockNanoseconds is what reading the clock costs, which is subtracted from each sample.
 	ClockNanoseconds int64 `json:"clockNanoseconds"`
 	// Client and Server are the two hosts.
@@ -120,6 +122,8 @@ type Size struct {
 	Lost         uint64       `json:"lost"`
 	Stray        uint64       `json:"stray"`
 	Distribution Distribution `json:"distribution"`
+	// Stamps are nil where messages were not to be stamped.
+	Stamps *Stamps `json:"stamps,omitempty"`
 	// TimeLine is nil in results of earlier versions.
 	TimeLine *TimeLine `json:"timeLine,omitempty"`
 }

@@ -34,8 +34,22 @@ func (r *Result) validateSizes() error {
 		if err := one.Distribution.validate(); err != nil {
 			return fmt.Errorf("%d bytes: %w", one.Bytes, err)
 		}
+		if err := one.Stamps.validate(); err != nil {
+			return fmt.Errorf("%d bytes: %w", one.Bytes, err)
+		}
 	}
 	return nil
+}
+
+// validate wants stamps to be those of messages that there were; nil are none.
+func (s *Stamps) validate() error {
+	if s == nil {
+		return nil
+	}
+	if s.Wire.Samples != s.Host.Samples || s.Wire.Samples > s.Messages || max(s.WithoutSent, s.WithoutReceived, s.Impossible) > s.Missing() {
+		return fmt.Errorf("%d and %d messages of %d have stamps", s.Wire.Samples, s.Host.Samples, s.Messages)
+	}
+	return errors.Join(s.Wire.validate(), s.Host.validate())
 }
 
 func (r *Result) validateRates() error {

@@ -53,13 +53,21 @@ func TestValidate(t *testing.T) {
 			"64 bytes: 50 % is 5 ns, outside its interval"},
 		"a percentile above its interval": {rates(func(r *Rate) { r.FromActual.Percentiles[0].HighNanoseconds = new(int64(4)) }),
 			"100 messages a second: 50 % is 5 ns, outside its interval"},
-		"a rate of nothing":   {rates(func(r *Rate) { r.PerSecond = 0 }), "it has a rate of 0 messages of 64 bytes a second, of which 99 were reached"},
-		"a negative rate":     {rates(func(r *Rate) { r.AchievedPerSecond = -1 }), "it has a rate of 100 messages of 64 bytes a second, of which -1 were reached"},
-		"messages below zero": {rates(func(r *Rate) { r.Bytes = -64 }), "it has a rate of 100 messages of -64 bytes a second, of which 99 were reached"},
-		"more lost than sent": {rates(func(r *Rate) { r.Load.Lost = 11 }), "100 messages a second: more messages or answers were lost than there were"},
-		"more answers lost":   {rates(func(r *Rate) { r.AnswersLost = 6 }), "100 messages a second: more messages or answers were lost than there were"},
-		"a fail below a pass": {loads(func(l *Load) { l.BestPass = 101 }), "its bestPass is 101 and its lowestFail 101, which is not above"},
-		"a spoilt trial":      {loads(func(l *Load) { l.Trials[0].Rate.PerSecond = 0 }), "it has a rate of 0 messages of 0 bytes a second, of which 0 were reached"},
+		"a rate of nothing":         {rates(func(r *Rate) { r.PerSecond = 0 }), "it has a rate of 0 messages of 64 bytes a second, of which 99 were reached"},
+		"a negative rate":           {rates(func(r *Rate) { r.AchievedPerSecond = -1 }), "it has a rate of 100 messages of 64 bytes a second, of which -1 were reached"},
+		"messages below zero":       {rates(func(r *Rate) { r.Bytes = -64 }), "it has a rate of 100 messages of -64 bytes a second, of which 99 were reached"},
+		"more lost than sent":       {rates(func(r *Rate) { r.Load.Lost = 11 }), "100 messages a second: more messages or answers were lost than there were"},
+		"more answers lost":         {rates(func(r *Rate) { r.AnswersLost = 6 }), "100 messages a second: more messages or answers were lost than there were"},
+		"a fail below a pass":       {loads(func(l *Load) { l.BestPass = 101 }), "its bestPass is 101 and its lowestFail 101, which is not above"},
+		"stamps":                    {sizes(func(s *Size) { s.Stamps = &Stamps{Messages: 4, WithoutSent: 1, Wire: some(t), Host: some(t)} }), ""},
+		"more stamps than messages": {sizes(func(s *Size) { s.Stamps = &Stamps{Messages: 2, Wire: some(t), Host: some(t)} }), "64 bytes: 3 and 3 messages of 2 have stamps"},
+		"more that lack stamps":     {sizes(func(s *Size) { s.Stamps = &Stamps{Messages: 3, Impossible: 1, Wire: some(t), Host: some(t)} }), "64 bytes: 3 and 3 messages of 3 have stamps"},
+		"stamps of half":            {sizes(func(s *Size) { s.Stamps = &Stamps{Messages: 3, Wire: some(t)} }), "64 bytes: 3 and 0 messages of 3 have stamps"},
+		"stamps without order": {sizes(func(s *Size) {
+			s.Stamps = &Stamps{Messages: 3, Wire: some(t), Host: some(t)}
+			s.Stamps.Host.MinimumNanoseconds = 7
+		}), "64 bytes: the shortest of its latencies is 7 ns and the longest 6 ns"},
+		"a spoilt trial": {loads(func(l *Load) { l.Trials[0].Rate.PerSecond = 0 }), "it has a rate of 0 messages of 0 bytes a second, of which 0 were reached"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

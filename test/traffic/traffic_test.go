@@ -131,7 +131,7 @@ func programs(t *testing.T) []string {
 	t.Helper()
 	// What a test builds itself, its result depends on.
 	const program = "cmd/lowlatency-traffic/"
-	for _, source := range []string{"hack/traffic.sh", program + "traffic.c", program + "frames.c", program + "frames.h"} {
+	for _, source := range []string{"hack/traffic.sh", program + "traffic.c", program + "frames.c", program + "frames.h", program + "stamps.c", program + "stamps.h"} {
 		read(t, "../../"+source)
 	}
 	return []string{os.Getenv(binaryVariable), "--program=" + strings.TrimSpace(run(t, "../../hack/traffic.sh", "release"))}

@@ -32,7 +32,12 @@ func writeLatencyCSV(w io.Writer, result *latency.Result) error {
 	c := csv.NewWriter(w)
 	_ = c.Write([]string{"bytes", "rate", "what", "nanoseconds", "low", "high", "samples"})
 	for i := range result.Sizes {
-		csvRows(c, strconv.Itoa(result.Sizes[i].Bytes), "", &result.Sizes[i].Distribution)
+		size := strconv.Itoa(result.Sizes[i].Bytes)
+		csvRows(c, size, "", "", &result.Sizes[i].Distribution)
+		if s := result.Sizes[i].Stamps; s != nil {
+			csvRows(c, size, "", "wire ", &s.Wire)
+			csvRows(c, size, "", "host ", &s.Host)
+		}
 	}
 	rates := result.Rates
 	if result.Load != nil {
@@ -41,15 +46,16 @@ func writeLatencyCSV(w io.Writer, result *latency.Result) error {
 		}
 	}
 	for i := range rates {
-		csvRows(c, strconv.Itoa(rates[i].Bytes), strconv.FormatUint(rates[i].PerSecond, 10), &rates[i].FromIntended)
+		csvRows(c, strconv.Itoa(rates[i].Bytes), strconv.FormatUint(rates[i].PerSecond, 10), "", &rates[i].FromIntended)
 	}
 	c.Flush()
 	return c.Error()
 }
 
-func csvRows(c *csv.Writer, bytes, rate string, d *latency.Distribution) {
+// csvRows writes a line for each number of a distribution. What it is of stands before the name of the number.
+func csvRows(c *csv.Writer, bytes, rate, of string, d *latency.Distribution) {
 	row := func(what, nanoseconds, low, high string) {
-		_ = c.Write([]string{bytes, rate, what, nanoseconds, low, high, strconv.FormatUint(d.Samples, 10)})
+		_ = c.Write([]string{bytes, rate, of + what, nanoseconds, low, high, strconv.FormatUint(d.Samples, 10)})
 	}
 	row("minimum", number(d.MinimumNanoseconds), "", "")
 	row("mean", strconv.FormatFloat(d.MeanNanoseconds, 'f', 1, 64), "", "")
@@ -94,7 +100,11 @@ type tagged struct {
 func histograms(result *latency.Result) []tagged {
 	var all []tagged
 	for i := range result.Sizes {
-		all = append(all, tagged{strconv.Itoa(result.Sizes[i].Bytes) + "bytes", &result.Sizes[i].Distribution})
+		tag := strconv.Itoa(result.Sizes[i].Bytes) + "bytes"
+		all = append(all, tagged{tag, &result.Sizes[i].Distribution})
+		if s := result.Sizes[i].Stamps; s != nil {
+			all = append(all, tagged{tag + "-wire", &s.Wire}, tagged{tag + "-host", &s.Host})
+		}
 	}
 	for i := range result.Rates {
 		all = append(all, ofRate("", &result.Rates[i])...)

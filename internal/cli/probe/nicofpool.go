@@ -5,9 +5,7 @@ package probe
 
 import (
 	"fmt"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -26,13 +24,16 @@ func (e *testEnd) checkNIC(variable func(string) string) error {
 	}
 	address := e.listen
 	if e.role.Value == "Client" {
-		if address, err = localAddressTo(e.server, e.port); err != nil {
+		if address, err = traffic.LocalAddressTo(e.server, e.port); err != nil {
 			return err
 		}
 	}
-	found, err := interfaceWith(address)
+	found, err := traffic.InterfaceWith(address)
 	if err != nil {
 		return err
+	}
+	if found == "" {
+		return testrun.Problem{Reason: v1alpha1.TestMeasurementFailed, Message: fmt.Sprintf("no interface has address %s, on which the server is to be reached", address)}
 	}
 	if !slices.Contains(wanted, found) {
 		return testrun.Problem{Reason: v1alpha1.TestMeasurementFailed, Message: fmt.Sprintf(
@@ -40,35 +41,4 @@ func (e *testEnd) checkNIC(variable func(string) string) error {
 			address, found, e.nicOfPool, strings.Join(wanted, ", "))}
 	}
 	return nil
-}
-
-// localAddressTo is the address from which the kernel sends to another one.
-func localAddressTo(host string, port int) (string, error) {
-	connection, err := net.Dial("udp4", net.JoinHostPort(host, strconv.Itoa(port)))
-	if err != nil {
-		return "", fmt.Errorf("looking for the way to the server: %w", err)
-	}
-	defer func() { _ = connection.Close() }()
-	address, _, err := net.SplitHostPort(connection.LocalAddr().String())
-	return address, err
-}
-
-// interfaceWith is the name of the interface that has an address; an error when none has.
-func interfaceWith(address string) (string, error) {
-	interfaces, err := net.Interfaces()
-	if err != nil {
-		return "", fmt.Errorf("listing the interfaces: %w", err)
-	}
-	for i := range interfaces {
-		addresses, err := interfaces[i].Addrs()
-		if err != nil {
-			return "", fmt.Errorf("listing the addresses of %s: %w", interfaces[i].Name, err)
-		}
-		for _, one := range addresses {
-			if ip, _, err := net.ParseCIDR(one.String()); err == nil && ip.String() == address {
-				return interfaces[i].Name, nil
-			}
-		}
-	}
-	return "", testrun.Problem{Reason: v1alpha1.TestMeasurementFailed, Message: fmt.Sprintf("no interface has address %s, on which the server is to be reached", address)}
 }

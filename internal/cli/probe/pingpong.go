@@ -28,6 +28,7 @@ type pingPongFlags struct {
 	request            traffic.Request
 	transport, waiting *usage.Choice
 	report, output     *usage.Choice
+	timestamps         *usage.Choice
 	times              string
 }
 
@@ -36,6 +37,7 @@ func pingPongCommand(root string) *cobra.Command {
 	flags := &pingPongFlags{
 		request: traffic.DefaultRequest(), transport: transportChoice(), waiting: waitingChoice(),
 		report: &usage.Choice{Value: "half", Allowed: []string{"half", "round-trip"}}, output: latencyOutput(),
+		timestamps: &usage.Choice{Value: "program", Allowed: []string{"program", "kernel"}},
 	}
 	command := &cobra.Command{
 		Use:   "pingpong --server | --client HOST",
@@ -46,7 +48,11 @@ are half of the round trip. Start the server on one host, or on this one, and th
 
 The traffic itself is sent by lowlatency-traffic, which a preloaded network stack accelerates: LD_PRELOAD=libonload.so
 kubectl lowlatency probe pingpong ... The path that messages really took is read from the kernel's counters at both
-ends and printed with the result.`,
+ends and printed with the result.
+
+With --timestamps kernel, the kernel of the client also stamps messages as the driver hands them to the device, and as
+they come back: a second table tells what of the latencies is on the wire, with the network and the server, and what is
+of the client's own host.`,
 		Example: "  kubectl lowlatency probe pingpong --server\n  kubectl lowlatency probe pingpong --client 10.0.0.2 --transport udp --sizes 32,64,256\n" +
 			"  kubectl lowlatency probe pingpong --client 10.0.0.2 --limit 99=20us --accelerated -o json > result.json",
 		Args: usage.NoArguments,
@@ -81,6 +87,7 @@ func (f *pingPongFlags) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&r.Timeout, "timeout", r.Timeout, "how long a datagram may take before it is lost")
 	flags.Var(f.report, "report", "report half of the round trip, or all of it")
 	flags.VarP(f.output, "output", "o", "output format")
+	flags.Var(f.timestamps, "timestamps", "who takes times at the client: the program alone, or the kernel besides, where the driver hands over messages")
 	flags.StringVar(&f.times, "times", "", "write every round trip, as the clock gave it, to this `FILE`: a line of size and nanoseconds for each")
 }
 
@@ -89,6 +96,7 @@ func (f *pingPongFlags) measure(ctx context.Context, out, complaints io.Writer) 
 	r := &f.request
 	r.Host, r.Port, r.CPU, r.Transport, r.Waiting = f.client, f.port, f.cpu, transportOf(f.transport), waitingOf(f.waiting)
 	r.RoundTrip = f.report.Value == "round-trip"
+	r.Stamper = map[string]latency.Stamper{"kernel": latency.StampedByKernel}[f.timestamps.Value]
 	if r.Sizes == nil {
 		r.Sizes = traffic.DefaultSizes(r.Transport)
 		if f.frames != "" {

@@ -27,7 +27,7 @@ import (
 func trafficProgram(t *testing.T) string {
 	t.Helper()
 	// What a test reads itself, its result depends on.
-	for _, name := range []string{"traffic.c", "frames.c", "frames.h"} {
+	for _, name := range []string{"traffic.c", "frames.c", "frames.h", "stamps.c", "stamps.h"} {
 		if _, err := os.ReadFile("../../../cmd/lowlatency-traffic/" + name); err != nil {
 			t.Fatal(err)
 		}
@@ -121,6 +121,18 @@ func TestPingPongLogs(t *testing.T) {
 	}
 }
 
+func TestPingPongStamps(t *testing.T) {
+	port := served(t)
+	out, err := client(t, few(t, port, "--transport", "udp", "--timestamps", "kernel")...)
+	if want := regexp.MustCompile(`(?m)^# stamps: kernel, at interface lo, [^\n]*\n[^\n]*\n[^\n]*\n *#1  wire +\d+ [^\n]*  300        0\n *#1  host  `); err != nil || !want.MatchString(out) {
+		t.Errorf("%v: %s", err, out)
+	}
+	out, err = client(t, few(t, port, "--timestamps", "kernel", "-o", "csv")...)
+	if want := regexp.MustCompile(`(?m)^1,,maximum,.*\n1,,wire minimum,\d+,,,300\n(.*\n)*1,,host 50%,\d+,\d+,\d*,300\n(.*\n)*64,,minimum,`); err != nil || !want.MatchString(out) {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 func TestPingPongTimes(t *testing.T) {
 	port, path := served(t), filepath.Join(t.TempDir(), "times")
 	if _, err := client(t, few(t, port, "--times", path)...); err != nil {
@@ -186,6 +198,8 @@ func TestPingPongRefuses(t *testing.T) {
 		"another file":  {[]string{"--client", "far", "--program", "/dev/null"}, "permission denied"},
 		"no such file":  {[]string{"--client", "far", "--program", "/no/such"}, "no such file"},
 		"others' words": {[]string{"--client", "far", "--program", "/bin/echo"}, "it is another version"},
+		"whose stamps":  {[]string{"--client", "far", "--timestamps", "sundial"}, "sundial"},
+		"past stamps":   {[]string{"--client", "127.0.0.1", "--program", "x", "--timestamps", "kernel", "--accelerated"}, "stamps: an accelerated path passes by"},
 		"no folder":     {[]string{"--client", "far", "--program", "x", "--times", "/no/such/file"}, "no such file"},
 		"no address":    {[]string{"--server", "--address", "nowhere", "--program", trafficProgram(t)}, "the server has ended"},
 	}

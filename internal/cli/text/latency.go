@@ -27,6 +27,7 @@ func Latency(result *latency.Result) string {
 	}
 	latencyColumns(&b, result)
 	latencyLadder(&b, result)
+	latencyStamps(&b, result)
 	latencyRates(&b, result)
 	if result.Load != nil {
 		latencyLoad(&b, result.Load)

@@ -349,7 +349,7 @@ func setupRows(result, other *latency.Result) [][2]string {
 	s := &result.Setup
 	rows := [][2]string{
 		{"transport", string(s.Transport)}, {"waiting", string(s.Waiting)}, {"peer", s.Peer}, {"group", s.Group}, {"latencies", Reported(result)}, {"bytes", loadBytes(result)},
-		{"path", string(result.Path.State)},
+		{"path", string(result.Path.State)}, {"stamps", stampingWords(s.Stamping)},
 	}
 	rows = append(rows, hostRows("client", &s.Client, &other.Setup.Client)...)
 	return append(rows, hostRows("server", &s.Server, &other.Setup.Server)...)

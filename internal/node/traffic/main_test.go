@@ -20,7 +20,7 @@ const sanitizedVariable = "LOWLATENCY_TRAFFIC_SANITIZED"
 func TestMain(m *testing.M) {
 	// What a test reads itself, its result depends on: with another source, go test runs it again.
 	const program = "cmd/lowlatency-traffic/"
-	for _, source := range []string{"hack/traffic.sh", program + "traffic.c", program + "frames.c", program + "frames.h"} {
+	for _, source := range []string{"hack/traffic.sh", program + "traffic.c", program + "frames.c", program + "frames.h", program + "stamps.c", program + "stamps.h"} {
 		if _, err := os.ReadFile("../../../" + source); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)

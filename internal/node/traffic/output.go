@@ -20,8 +20,8 @@ const (
 	// longestLine and mostLines bound what the program may print besides times.
 	longestLine = 8192
 	mostLines   = 100_000
-	// mostTimes bounds the times of one block, as the program itself does.
-	mostTimes = 101_000_000
+	// mostTimes bounds the times of one block, as the program itself does: the most are two stamps for each message.
+	mostTimes = 2 * 101_000_000
 	// done is the word for the end of a whole measurement.
 	done = "Done"
 	// readAtOnce is how many times are read before there is memory for more.
@@ -57,7 +57,13 @@ type SizeTimes struct {
 	Elapsed int64
 	// Times are round trips in nanoseconds, in the order in which they were taken.
 	Times []int64
+	// Stamps are those of the same messages, one for each; nil where they were not asked for.
+	Stamps []Stamp
 }
+
+// Stamp is when the kernel or the NIC has seen a message go and its answer come, in nanoseconds of a clock that both times have in common; 0 where it has
+// not said.
+type Stamp struct{ Sent, Received int64 }
 
 // StreamTimes are the times of a stream of messages at a rate, and what the server saw of them.
 type StreamTimes struct {
@@ -144,6 +150,8 @@ func (r *reader) take(line string) error {
 		return nil
 	case "samples":
 		return r.samples(fields)
+	case "stamps":
+		return r.stamps(fields)
 	case "stream":
 		return r.stream(fields)
 	case "clocks":
@@ -210,6 +218,30 @@ func (r *reader) samples(fields []string) error {
 		return err
 	}
 	r.out.Sizes = append(r.out.Sizes, one)
+	return nil
+}
+
+// stamps reads those of the size that was read last, two for each of its times.
+func (r *reader) stamps(fields []string) error {
+	var count uint64
+	if err := scan(fields, &count); err != nil {
+		return err
+	}
+	if len(r.out.Sizes) == 0 {
+		return errors.New("no such size was measured")
+	}
+	last := &r.out.Sizes[len(r.out.Sizes)-1]
+	if last.Stamps != nil || count != uint64(len(last.Times)) {
+		return fmt.Errorf("there are %d times of this size", len(last.Times))
+	}
+	times, err := r.times(2 * count)
+	if err != nil {
+		return err
+	}
+	last.Stamps = make([]Stamp, 0, count)
+	for two := range slices.Chunk(times, 2) {
+		last.Stamps = append(last.Stamps, Stamp{two[0], two[1]})
+	}
 	return nil
 }
 

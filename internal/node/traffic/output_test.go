@@ -13,6 +13,10 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 )
 
+// stampsPrinted is what the program prints for the stamps of two messages, of which one was not stamped when it was sent.
+const stampsPrinted = "stamps 2\n" + "\xe8\x03\x00\x00\x00\x00\x00\x00" + "\xd0\x07\x00\x00\x00\x00\x00\x00" +
+	"\x00\x00\x00\x00\x00\x00\x00\x00" + "\x01\x00\x00\x00\x00\x00\x00\x00" + "\n"
+
 // printed is what the program prints for two times of one size.
 const printed = protocolLine + `
 clock 20
@@ -71,7 +75,7 @@ func TestReadRefuses(t *testing.T) {
 		"no number":         {start + "clock x\n", "invalid syntax"},
 		"times that lack":   {start + "samples 1 2 0 0 0\n12345678", "2 of 2 times are missing"},
 		"times without end": {start + "samples 1 1 0 0 0\n123456789", "do not end with a line"},
-		"too many times":    {start + "samples 1 101000001 0 0 0\n", "are too many"},
+		"too many times":    {start + "samples 1 202000001 0 0 0\n", "are too many"},
 		"counted words":     {start + "counted client 8 9\n", "4 words are needed"},
 		"a part of nothing": {start + "part client 1 1 1 1\n", "no such part was measured"},
 		"a part of no end":  {start + "samples 1 0 0 0 0\n\npart\n", "no such part was measured"},
@@ -79,6 +83,11 @@ func TestReadRefuses(t *testing.T) {
 		"no counters":       {start + "end Done measured\n", "what the server says of its CPU is missing"},
 		"too many lines":    {start + strings.Repeat("clock 1\n", mostLines), "more than"},
 		"more than sent":    {start + "stream 1 64 1 0 1 0 0 0 1 0 2 0 0 0 0 0 0 0 0\n", "more came than was sent"},
+		"stamps of nothing": {start + "stamps 0\n\n", "no such size was measured"},
+		"stamps too few":    {start + "samples 1 1 0 0 0\n12345678\nstamps 2\n", "there are 1 times of this size"},
+		"stamps twice":      {start + "samples 1 0 0 0 0\n\nstamps 0\n\nstamps 0\n", "there are 0 times of this size"},
+		"stamps that lack":  {start + "samples 1 1 0 0 0\n12345678\nstamps 1\n12345678", "2 of 2 times are missing"},
+		"stamps of words":   {start + "samples 1 0 0 0 0\n\nstamps x\n", "invalid syntax"},
 		"a stream":          {start + "stream 1 64\n", "19 words are needed"},
 		"answers that lack": {start + "stream 1 64 1 0 1 0 0 0 1 1 1 0 0 0 0 0 0 0 0\n12345678", "3 of 3 times are missing"},
 	}
@@ -89,8 +98,24 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
+// withStamps is printed with the stamps of its size.
+func withStamps() string {
+	return strings.Replace(printed, "part client 2", stampsPrinted+"part client 2", 1)
+}
+
+func TestReadStamps(t *testing.T) {
+	got, err := read(withStamps())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]Stamp{{1000, 2000}, {0, 1}}, got.Sizes[0].Stamps); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	f.Add(printed)
+	f.Add(withStamps())
 	f.Add(protocolLine + "\nend Vanished gone\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		output, err := read(text)
@@ -98,8 +123,18 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		request := DefaultRequest()
-		if result, err := resultOf(latency.KindPingPong, &request, latency.Host{}, output, latency.Budget{}); err == nil && result.Outcome.Reason == "" {
+		request.Stamper = latency.StampedByKernel
+		result, err := resultOf(latency.KindPingPong, &request, latency.Host{}, output, latency.Budget{})
+		if err != nil {
+			return
+		}
+		if result.Outcome.Reason == "" {
 			t.Errorf("%+v has no outcome", result)
+		}
+		for _, size := range result.Sizes {
+			if s := size.Stamps; s == nil || s.Wire.Samples+s.Missing() != s.Messages || s.Messages != size.Distribution.Samples {
+				t.Errorf("not all messages of %d bytes are counted: %+v", size.Bytes, s)
+			}
 		}
 	})
 }

@@ -54,6 +54,8 @@ type Request struct {
 	RoundTrip bool
 	// Frames send and receive messages by a socket of AF_XDP; nil for sockets of the C library.
 	Frames *Frames
+	// Stamper is who stamps messages besides; "" for nobody.
+	Stamper latency.Stamper
 }
 
 // DefaultRequest measures as sfnt-pingpong does unless told otherwise.
@@ -158,5 +160,5 @@ func (r *Request) arguments() []string {
 	for _, option := range numbers {
 		words = append(words, fmt.Sprintf("%s=%d", option.name, option.value))
 	}
-	return append(words, r.Frames.arguments()...)
+	return append(append(words, r.Frames.arguments()...), r.stampsArguments()...)
 }

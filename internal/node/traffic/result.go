@@ -25,6 +25,7 @@ func reasons() map[string]latency.Reason {
 	return map[string]latency.Reason{
 		"Unreachable": latency.ReasonUnreachable, "Stranger": latency.ReasonStranger, "Refused": latency.ReasonRefused, "Vanished": latency.ReasonPeerVanished,
 		"Silent": latency.ReasonNoAnswer, "WrongAnswer": latency.ReasonWrongAnswer, "Clock": latency.ReasonClockUnsteady,
+		"Unstamped": latency.ReasonUnstamped,
 	}
 }
 
@@ -46,14 +47,12 @@ func resultOf(kind latency.Kind, request *Request, here latency.Host, output *Ou
 	if request.Transport == latency.Multicast {
 		result.Setup.Group = request.Group
 	}
-	for _, one := range output.Sizes {
-		taken := latencies(one.Times, output.ClockNanoseconds, request.RoundTrip)
-		line := timeLineOf(&one, taken)
-		d, err := latency.Distribute(taken)
+	for i := range output.Sizes {
+		one, err := sizeOf(request, &output.Sizes[i], output.ClockNanoseconds)
 		if err != nil {
-			return nil, fmt.Errorf("%d bytes: %w", one.Bytes, err)
+			return nil, fmt.Errorf("%d bytes: %w", output.Sizes[i].Bytes, err)
 		}
-		result.Sizes = append(result.Sizes, latency.Size{Bytes: one.Bytes, Lost: one.Lost, Stray: one.Stray, Distribution: d, TimeLine: line})
+		result.Sizes = append(result.Sizes, one)
 	}
 	for i := range output.Streams {
 		one, err := timesOf(&output.Streams[i], wayBack(result, request.RoundTrip)).distribute()
@@ -99,6 +98,21 @@ func remarkWayBack(result *latency.Result) {
 				"as the way back; they count as 0: --report round-trip tells what was measured", r.PerSecond, r.BelowWayBack, taken, time.Duration(r.WayBackNanoseconds)))
 		}
 	}
+}
+
+// sizeOf is what was found with messages of one size; reading the clock has a cost in nanoseconds.
+func sizeOf(request *Request, times *SizeTimes, cost int64) (latency.Size, error) {
+	taken := latencies(times.Times, cost, request.RoundTrip)
+	line := timeLineOf(times, taken)
+	d, err := latency.Distribute(taken)
+	if err != nil {
+		return latency.Size{}, err
+	}
+	stamps, err := stampsOf(request, times, cost)
+	if err != nil {
+		return latency.Size{}, fmt.Errorf("stamps: %w", err)
+	}
+	return latency.Size{Bytes: times.Bytes, Lost: times.Lost, Stray: times.Stray, Distribution: d, Stamps: stamps, TimeLine: line}, nil
 }
 
 // printable is a text of another program without what a terminal would obey.

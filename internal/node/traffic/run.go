@@ -62,10 +62,15 @@ type Options struct {
 }
 
 // Measure runs the client to its end.
-func Measure(ctx context.Context, options Options) (*latency.Result, error) {
+func Measure(ctx context.Context, options Options) (result *latency.Result, err error) {
 	if err := options.Request.Check(); err != nil {
 		return nil, err
 	}
+	stamping, err := openStamping(&options)
+	if err != nil {
+		return nil, fmt.Errorf("stamps: %w", err)
+	}
+	defer func() { stamping.close(result) }()
 	output, err := runClient(ctx, options.Program, options.Environment, options.Request.arguments(), options.Progress)
 	if err != nil {
 		return nil, err
@@ -194,12 +199,17 @@ func countBeside(ctx context.Context, command *exec.Cmd, counter *cpuCounter) (e
 
 // thisHost describes the host of the client, whose program has an environment; nil for that of this one.
 func thisHost(cpu int, environment []string) latency.Host {
-	if environment == nil {
-		environment = os.Environ()
-	}
 	name, _ := os.Hostname()
 	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
-	return latency.Host{Name: name, Kernel: strings.TrimSpace(string(kernel)), CPU: cpu, Environment: ofStacks(environment)}
+	return latency.Host{Name: name, Kernel: strings.TrimSpace(string(kernel)), CPU: cpu, Environment: ofStacks(ofProgram(environment))}
+}
+
+// ofProgram is the environment of the program; nil is that of this one.
+func ofProgram(environment []string) []string {
+	if environment == nil {
+		return os.Environ()
+	}
+	return environment
 }
 
 // WithoutStacks is an environment in which a program has the sockets of the kernel: without the variables that decide about its network stack. It is never
