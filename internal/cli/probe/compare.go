@@ -4,6 +4,7 @@
 package probe
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -20,7 +21,7 @@ import (
 
 // compareCommand puts two results beside each other.
 func compareCommand() *cobra.Command {
-	output := &usage.Choice{Value: "text", Allowed: []string{"text", "svg"}}
+	output := &usage.Choice{Value: "text", Allowed: []string{"text", "json", "svg"}}
 	command := &cobra.Command{
 		Use:   "compare BEFORE AFTER",
 		Short: "Put two measurements of the same kind side by side",
@@ -30,8 +31,9 @@ from other machines.
 
 Of jitter, there is a line or a picture for each CPU, on the same scales. Of the others, there is a line before, a line
 after and the ratio for each size or rate, or for the answer of a search; a ratio with ~ is of a difference within the
-spread. What else differs between both setups is named below.`,
-		Example: "  kubectl lowlatency probe compare before.json after.json\n  kubectl lowlatency probe compare before.json after.json -o svg > pair.svg",
+spread. What else differs between both setups is named below. -o json has the same values.`,
+		Example: "  kubectl lowlatency probe compare before.json after.json\n  kubectl lowlatency probe compare before.json after.json -o svg > pair.svg\n" +
+			"  kubectl lowlatency probe compare before.json after.json -o json > pair.json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return fmt.Errorf("name two files with results of the same probe command with -o json, BEFORE and AFTER; there are %d", len(args))
@@ -77,8 +79,11 @@ func compare(beforeFile, afterFile, format string, out io.Writer) error {
 }
 
 func comparedJitter(before, after *saved, format string) (string, error) {
-	if format == "svg" {
+	switch format {
+	case "svg":
 		return jitter.Compare(before.jitter, after.jitter), nil
+	case "json":
+		return comparedJSON(jitter.CompareResults(before.jitter, after.jitter))
 	}
 	return text.Harmless(text.JitterPair(before.jitter, after.jitter, text.NewPalette(false), reportColumns)), nil
 }
@@ -90,7 +95,26 @@ func comparedLatency(before, after *saved, format string) (string, error) {
 	if err := before.isLike(after); err != nil {
 		return "", err
 	}
+	if format == "json" {
+		return comparedJSON(comparedResults{latency.CompareResults(before.latency, after.latency), text.Differences(before.latency, after.latency)})
+	}
 	return text.Harmless(text.LatencyPair(before.latency, after.latency, text.NewPalette(false), reportColumns)), nil
+}
+
+// comparedResults is the JSON form of two results of a measurement over the network.
+type comparedResults struct {
+	latency.Comparison
+
+	// Differences are what of both setups differs.
+	Differences []text.Difference `json:"differences"`
+}
+
+func comparedJSON(compared any) (string, error) {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetIndent("", "  ")
+	err := encoder.Encode(compared)
+	return b.String(), err
 }
 
 // isLike says why numbers of two results of one command are not of the same thing; nil where they are.

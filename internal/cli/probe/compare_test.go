@@ -12,6 +12,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"gotest.tools/v3/golden"
+
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 )
 
@@ -82,6 +84,16 @@ func changed(t *testing.T, result *latency.Result, change func(*latency.Result))
 	return asJSON(t, clone)
 }
 
+// absolute is a path that does not depend on the folder that a test changes to.
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	found, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
 // ofCompare is what probe compare prints in a folder, and its error.
 func ofCompare(t *testing.T, folder string, args ...string) (string, error) {
 	t.Helper()
@@ -117,6 +129,46 @@ func TestCompareLatencies(t *testing.T) {
 				err.Error() != "-o svg draws results of probe jitter, and "+command+".json is one of probe "+command+": leave it out for a table" {
 				t.Errorf("a picture: %v", err)
 			}
+		})
+	}
+}
+
+// TestCompareAsJSON: machines get the values of the table, and what of both setups differs. The results have a size or a rate in common, and one of their own.
+func TestCompareAsJSON(t *testing.T) {
+	files := map[string]string{
+		"jitter.json": `{"thresholdNanoseconds": 500, "cpus": [{"cpu": 3, "durationNanoseconds": 1000000000}, {"cpu": 10, "durationNanoseconds": 1000000000, "interruptions": 200, "interruptionsPerSecond": 200,
+			"stolenPartsPerMillion": 12.5, "maximumNanoseconds": 7000, "overInterruptions": [{"percent": 50, "nanoseconds": 900}], "countedNanoseconds": 2000000000,
+			"counted": [{"kind": "Interrupt", "name": "LOC", "count": 500}, {"kind": "Softirq", "name": "TIMER", "count": 3}]}]}`,
+		"jitter-after.json": `{"thresholdNanoseconds": 500, "cpus": [{"cpu": 4, "durationNanoseconds": 1000000000}, {"cpu": 10, "durationNanoseconds": 1000000000, "countedNanoseconds": 1000000000,
+			"interruptsFrom": "none"}]}`,
+	}
+	for command, result := range results(t) {
+		result.Setup.Client = latency.Host{Name: "near", CPU: -1}
+		result.Setup.RoundTrip = result.Kind == latency.KindPingPong
+		files[command+".json"] = asJSON(t, result)
+		files[command+"-after.json"] = changed(t, result, func(r *latency.Result) {
+			r.Setup.Client.CPU, r.Outcome = 4, latency.Outcome{Verdict: latency.Failed, Reason: latency.ReasonOverBudget, Message: "over"}
+			switch r.Kind {
+			case latency.KindPingPong:
+				r.Sizes = append([]latency.Size{{Bytes: 128, Lost: 2}}, r.Sizes...)
+				r.Sizes[1].Distribution = distributed(t, 1000, 6000)
+			case latency.KindRateSweep:
+				r.Rates = append(r.Rates, r.Rates[0], r.Rates[0])
+				r.Rates[0].FromIntended, r.Rates[0].Late = distributed(t, 1000, 5100), 9
+				r.Rates[1].PerSecond, r.Rates[2].PerSecond, r.Rates[2].Bytes = 2000, 1000, 128
+			default:
+				r.Load.BestPass, r.Load.LowestFail = 2000, 0
+			}
+		})
+	}
+	folder, goldens := inFolder(t, files), absolute(t, "testdata")
+	for _, command := range []string{"jitter", "pingpong", "rate", "load", "recorded"} {
+		t.Run(command, func(t *testing.T) {
+			out, err := ofCompare(t, folder, command+".json", command+"-after.json", "-o", "json")
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden.Assert(t, out, filepath.Join(goldens, "compare-"+command+".json"))
 		})
 	}
 }
@@ -226,6 +278,9 @@ func FuzzSaved(f *testing.F) {
 		}
 		out, err := comparedLatency(one, one, "text")
 		if err != nil || !utf8.ValidString(out) || strings.Contains(out, "WHAT ELSE DIFFERS") {
+			t.Errorf("%v:\n%s", err, out)
+		}
+		if out, err := comparedLatency(one, one, "json"); err != nil || !json.Valid([]byte(out)) || !strings.Contains(out, `"differences": []`) {
 			t.Errorf("%v:\n%s", err, out)
 		}
 	})

@@ -49,26 +49,38 @@ func jitterRows(result *jitter.Result) [][]string {
 
 // JitterPair puts two measurements of the same CPUs side by side, a line for each.
 func JitterPair(before, after *jitter.Result, palette Palette, columns int) string {
+	compared := jitter.CompareResults(before, after)
 	var rows [][]string
-	for _, measured := range []struct {
-		when   string
-		result *jitter.Result
-	}{{"before", before}, {"after", after}} {
-		for i := range measured.result.CPUs {
-			one := &measured.result.CPUs[i]
-			counted := orDash("")
-			if one.CountedNanoseconds > 0 {
-				counted = jitter.CountedWords(one)
+	for i := range compared.CPUs {
+		cpu := &compared.CPUs[i]
+		for _, side := range []struct {
+			when string
+			of   *jitter.ComparedSide
+		}{{"before", cpu.Before}, {"after", cpu.After}} {
+			if side.of != nil {
+				rows = append(rows, slices.Concat([]string{strconv.Itoa(cpu.CPU), side.when}, jitterCells(side.of)))
 			}
-			rows = append(rows, []string{
-				strconv.Itoa(one.CPU), measured.when, fmt.Sprintf("%.1f", one.InterruptionsPerSecond), fmt.Sprintf("%.1f", one.StolenPartsPerMillion),
-				percentile(one.OverInterruptions, 50), percentile(one.OverInterruptions, 99), nanoseconds(one.MaximumNanoseconds), counted,
-			})
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b []string) int { return cmp.Or(cmp.Compare(len(a[0]), len(b[0])), cmp.Compare(a[0], b[0])) })
-	return fmt.Sprintf("interruptions of %s and longer before, of %s and longer after\n\n", nanoseconds(before.ThresholdNanoseconds), nanoseconds(after.ThresholdNanoseconds)) +
+	return fmt.Sprintf("interruptions of %s and longer before, of %s and longer after\n\n", nanoseconds(compared.BeforeThresholdNanoseconds), nanoseconds(compared.AfterThresholdNanoseconds)) +
 		Table([]string{"CPU", "", "PER SECOND", "STOLEN (ppm)", "MEDIAN", "P99", "MAXIMUM", "COUNTED BY THE KERNEL, PER SECOND"}, rows, palette, columns)
+}
+
+// jitterCells are what one result has of a CPU.
+func jitterCells(s *jitter.ComparedSide) []string {
+	length := func(of *int64) string {
+		if of == nil {
+			return "-"
+		}
+		return nanoseconds(*of)
+	}
+	counted := orDash("")
+	if s.Counted != nil {
+		counted = s.Counted.Words()
+	}
+	return []string{
+		fmt.Sprintf("%.1f", s.InterruptionsPerSecond), fmt.Sprintf("%.1f", s.StolenPartsPerMillion), length(s.MedianNanoseconds), length(s.P99Nanoseconds), nanoseconds(s.MaximumNanoseconds), counted,
+	}
 }
 
 func percentile(all []jitter.Percentile, percent float64) string {

@@ -4,7 +4,6 @@
 package text
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -24,7 +23,7 @@ const (
 // LatencyPair puts two results of the same kind of measurement over the network side by side: a line before, a line after and the ratio of both for each
 // size, for each rate, or for the answer of a search.
 func LatencyPair(before, after *latency.Result, palette Palette, columns int) string {
-	p := &latencyPair{before: before, after: after, palette: palette, columns: columns}
+	p := &latencyPair{before: before, after: after, compared: latency.CompareResults(before, after), palette: palette, columns: columns}
 	table := map[latency.Kind]func() string{latency.KindPingPong: p.sizes, latency.KindRateSweep: p.rates, latency.KindLoadSearch: p.loads}[before.Kind]
 	return p.title() + "\n\n" + table() + "\n" + p.remarks() + p.differences()
 }
@@ -44,6 +43,7 @@ func Reported(result *latency.Result) string {
 // latencyPair are two results of one kind.
 type latencyPair struct {
 	before, after *latency.Result
+	compared      latency.Comparison
 	palette       Palette
 	columns       int
 }
@@ -69,189 +69,137 @@ type moment struct {
 
 func (p *latencyPair) moments() []moment { return []moment{{"before", p.before}, {"after", p.after}} }
 
-// side is what one result has of a size or a rate: its counts in words, its latencies, nil where it was not measured, and how many messages had no answer.
-type side struct {
-	counts     []string
-	lengths    *latency.Distribution
-	unanswered uint64
-}
-
-// carried is a percentile of a side, where it was measured with as many samples as that takes.
-func (s *side) carried(percent float64) (latency.Percentile, bool) {
-	if s.lengths == nil || s.lengths.Samples < latency.Samples(percent) {
-		return latency.Percentile{}, false
-	}
-	return s.lengths.At(percent)
-}
-
-// isAnswered reports whether a percentile says something of all messages.
-func (s *side) isAnswered(percent float64) bool {
-	return latency.IsAnswered(percent, s.lengths.Samples, s.unanswered)
-}
-
-// trio are both sides of a size or a rate, which are compared where they can be.
-type trio struct {
-	name          string
-	before, after side
-	isComparable  bool
-}
-
-// trioOf puts the sides of a pair together, by what is counted and measured of each.
-func trioOf[T any](name string, pair latency.Pair[T], of func(*T) side) trio {
-	t := trio{name: name, isComparable: pair.Before != nil && pair.After != nil}
-	if pair.Before != nil {
-		t.before = of(pair.Before)
-	}
-	if pair.After != nil {
-		t.after = of(pair.After)
-	}
-	return t
-}
-
-// carried are the percentiles that either side of one of all carries.
-func carried(all ...trio) []float64 {
+// carried are the percentiles that either side of one of all rows carries.
+func carried(rows []latency.ComparedRow) []float64 {
 	return slices.DeleteFunc(latency.Ladder(), func(percent float64) bool {
-		return !slices.ContainsFunc(all, func(t trio) bool {
-			_, was := t.before.carried(percent)
-			_, is := t.after.carried(percent)
+		return !slices.ContainsFunc(rows, func(r latency.ComparedRow) bool {
+			_, was := r.Before.At(percent)
+			_, is := r.After.At(percent)
 			return was || is
 		})
 	})
 }
 
-// rows are the lines of a trio, with so many counts and these percentiles.
-func (t *trio) rows(counts int, ladder []float64) [][]string {
-	rows := append(make([][]string, 0, 3), t.row("before", &t.before, counts, ladder), t.row("after", &t.after, counts, ladder))
-	if !t.isComparable {
-		return rows
+// lines are those of a row by its name: before, after and the ratio, with counts of each side and these percentiles.
+func lines(name string, row *latency.ComparedRow, counts func(*latency.ComparedSide) []string, columns int, ladder []float64) [][]string {
+	lines := make([][]string, 0, 3)
+	for _, side := range []struct {
+		when string
+		of   *latency.ComparedSide
+	}{{"before", row.Before}, {"after", row.After}} {
+		cells := slices.Repeat([]string{notCarried}, columns)
+		if side.of != nil {
+			cells = counts(side.of)
+		}
+		lines = append(lines, slices.Concat([]string{name, side.when}, cells, lengthCells(side.of, ladder)))
 	}
-	ratios := append(make([]string, 0, 4+counts+len(ladder)), t.name, "ratio")
-	ratios = append(ratios, make([]string, counts+1)...)
+	if !row.Comparable() {
+		return lines
+	}
+	ratios := append([]string{name, "ratio"}, make([]string, columns+1)...)
 	for _, percent := range ladder {
-		ratios = append(ratios, t.ratio(percent))
+		cell := notCarried
+		if at := slices.IndexFunc(row.Ratios, func(r latency.PercentileRatio) bool { return r.Percent == percent }); at >= 0 {
+			cell = changeCell(&row.Ratios[at].Change)
+		}
+		ratios = append(ratios, cell)
 	}
-	return append(rows, append(ratios, ""))
+	return append(lines, append(ratios, ""))
 }
 
-func (t *trio) row(when string, s *side, counts int, ladder []float64) []string {
-	row := append(make([]string, 0, 4+counts+len(ladder)), t.name, when)
-	if row = append(row, s.counts...); s.lengths == nil {
-		row = append(row, slices.Repeat([]string{notCarried}, counts)...)
+// lengthCells are the shortest latency of a side, percentiles, and the longest.
+func lengthCells(s *latency.ComparedSide, ladder []float64) []string {
+	if s == nil || s.Samples == 0 {
+		return slices.Repeat([]string{notCarried}, 2+len(ladder))
 	}
-	if s.lengths == nil || s.lengths.Samples == 0 {
-		return append(row, slices.Repeat([]string{notCarried}, 2+len(ladder))...)
-	}
-	row = append(row, latency.Length(s.lengths.MinimumNanoseconds))
+	cells := append(make([]string, 0, 2+len(ladder)), latency.Length(*s.MinimumNanoseconds))
 	for _, percent := range ladder {
-		row = append(row, lengthCell(s.carried(percent)))
+		cell := notCarried
+		if p, found := s.At(percent); found {
+			cell = latency.Length(p.Nanoseconds)
+		}
+		cells = append(cells, cell)
 	}
-	return append(row, latency.Length(s.lengths.MaximumNanoseconds))
+	return append(cells, latency.Length(*s.MaximumNanoseconds))
 }
 
-func lengthCell(p latency.Percentile, carried bool) string {
-	if !carried {
+// changeCell is a ratio in words; nil for none.
+func changeCell(c *latency.Change) string {
+	if c == nil {
 		return notCarried
 	}
-	return latency.Length(p.Nanoseconds)
-}
-
-// ratio is that of a percentile, after to before.
-func (t *trio) ratio(percent float64) string {
-	was, carriedThen := t.before.carried(percent)
-	is, carriedNow := t.after.carried(percent)
-	if !carriedThen || !carriedNow || !t.before.isAnswered(percent) || !t.after.isAnswered(percent) || min(was.Nanoseconds, is.Nanoseconds) <= 0 {
-		return notCarried
-	}
-	return ratioCell(float64(was.Nanoseconds), float64(is.Nanoseconds), was.Overlaps(&is))
-}
-
-func ratioCell(was, is float64, isWithinSpread bool) string {
-	ratio := fmt.Sprintf("%.2f", is/was)
-	if isWithinSpread {
+	ratio := fmt.Sprintf("%.2f", c.Ratio)
+	if c.WithinSpread {
 		return withinSpread + ratio
 	}
 	return ratio
 }
 
-// lengthsTable is the table of trios in sections, whose counts have these names.
-func (p *latencyPair) lengthsTable(name string, counts []string, parts map[string][]trio, titles ...string) string {
-	var all []trio
-	for _, title := range titles {
-		all = append(all, parts[title]...)
-	}
-	ladder := carried(all...)
-	header := append(append([]string{name, ""}, counts...), "MINIMUM")
+// lengthsTable is the table of rows, with a section for each title, whose counts have these names.
+func (p *latencyPair) lengthsTable(name func(*latency.ComparedRow) string, header, counts []string, countsOf func(*latency.ComparedSide, latency.Begin) []string, titles map[latency.Begin]string) string {
+	ladder := carried(p.compared.Rows)
+	header = append(slices.Concat(header, counts), "MINIMUM")
 	for _, percent := range ladder {
 		header = append(header, formatPercent(percent))
 	}
-	drawn := make([]section, 0, len(titles))
-	for _, title := range titles {
-		var rows [][]string
-		for _, t := range parts[title] {
-			rows = append(rows, t.rows(len(counts), ladder)...)
+	var drawn []section
+	for i := range p.compared.Rows {
+		row := &p.compared.Rows[i]
+		if title := titles[row.From]; len(drawn) == 0 || drawn[len(drawn)-1].title != title {
+			drawn = append(drawn, section{title, nil})
 		}
-		drawn = append(drawn, section{title, rows})
+		last := &drawn[len(drawn)-1]
+		of := func(s *latency.ComparedSide) []string { return countsOf(s, row.From) }
+		last.rows = append(last.rows, lines(name(row), row, of, len(counts), ladder)...)
 	}
 	return sections(append(header, "MAXIMUM"), drawn, p.palette, p.columns)
 }
 
 // sizes is the table of ping-pongs.
 func (p *latencyPair) sizes() string {
-	pairs := latency.SizePairs(p.before, p.after)
-	all := make([]trio, 0, len(pairs))
-	for _, pair := range pairs {
-		bytes := cmp.Or(pair.Before, pair.After).Bytes
-		all = append(all, trioOf(strconv.Itoa(bytes), pair, func(s *latency.Size) side {
-			return side{[]string{unsigned(s.Distribution.Samples), unsigned(s.Lost)}, &s.Distribution, s.Lost}
-		}))
-	}
-	return p.lengthsTable("BYTES", []string{"SAMPLES", "LOST"}, map[string][]trio{"": all}, "")
+	return p.lengthsTable(func(r *latency.ComparedRow) string { return strconv.Itoa(r.Bytes) }, []string{"BYTES", ""}, []string{"SAMPLES", "LOST"},
+		func(s *latency.ComparedSide, _ latency.Begin) []string {
+			return []string{unsigned(s.Samples), unsigned(s.Lost)}
+		}, nil)
 }
 
 // rates is the table of sweeps: latencies from when messages were to leave, and below from when they left.
 func (p *latencyPair) rates() string {
-	const intended, actual = "from when messages were to leave", "from when they left"
-	parts := map[string][]trio{}
-	for _, pair := range latency.RatePairs(p.before, p.after) {
-		name := unsigned(cmp.Or(pair.Before, pair.After).PerSecond)
-		add := func(title string, of func(*latency.Rate) side) {
-			t := trioOf(name, pair, of)
-			t.isComparable = t.isComparable && pair.Before.IsOnSchedule() && pair.After.IsOnSchedule()
-			parts[title] = append(parts[title], t)
-		}
-		add(intended, func(r *latency.Rate) side { return side{rateCounts(r), &r.FromIntended, r.AnswersLost} })
-		add(actual, func(r *latency.Rate) side {
-			return side{append(make([]string, len(rateCounts(r))-1), unsigned(r.FromActual.Samples)), &r.FromActual, r.AnswersLost}
-		})
-	}
-	return p.lengthsTable("RATE", []string{"SENT", "LATE", "LOST", "NO ANSWER", "SAMPLES"}, parts, intended, actual)
+	return p.lengthsTable(func(r *latency.ComparedRow) string { return unsigned(r.PerSecond) }, []string{"RATE", ""}, []string{"SENT", "LATE", "LOST", "NO ANSWER", "SAMPLES"}, rateCounts,
+		map[latency.Begin]string{latency.FromIntended: "from when messages were to leave", latency.FromSent: "from when they left"})
 }
 
-func rateCounts(r *latency.Rate) []string {
-	sent := fmt.Sprintf("%.0f", r.AchievedPerSecond)
-	if !r.IsOnSchedule() {
+// rateCounts are the counts of a rate, which stand once.
+func rateCounts(s *latency.ComparedSide, from latency.Begin) []string {
+	if from == latency.FromSent {
+		return []string{"", "", "", "", unsigned(s.Samples)}
+	}
+	sent := fmt.Sprintf("%.0f", s.Schedule.AchievedPerSecond)
+	if !s.Schedule.Reached {
 		sent += notReached
 	}
-	return []string{sent, unsigned(r.Late), unsigned(r.Load.Lost), unsigned(r.AnswersLost), unsigned(r.FromIntended.Samples)}
+	return []string{sent, unsigned(s.Schedule.Late), unsigned(s.Lost), unsigned(s.Schedule.AnswersLost), unsigned(s.Samples)}
 }
 
 // loads is the table of searches: the interval of each, from the highest rate that passed to the lowest that did not.
 func (p *latencyPair) loads() string {
 	rows := make([][]string, 0, 3)
-	for _, m := range p.moments() {
-		l := m.result.Load
+	searches := p.compared.Searches
+	for _, m := range []struct {
+		name    string
+		of      *latency.ComparedSearch
+		outcome *latency.Outcome
+	}{{"before", &searches.Before, &p.compared.BeforeOutcome}, {"after", &searches.After, &p.compared.AfterOutcome}} {
 		confirmed, held := "no", notCarried
-		if l.Confirmed {
+		if m.of.Confirmed {
 			confirmed = "yes"
 		}
-		if l.HeldNanoseconds > 0 {
-			held = time.Duration(l.HeldNanoseconds).Round(time.Millisecond).String()
+		if m.of.HeldNanoseconds > 0 {
+			held = time.Duration(m.of.HeldNanoseconds).Round(time.Millisecond).String()
 		}
-		rows = append(rows, []string{m.name, rateOrNone(l.BestPass), rateOrNone(l.LowestFail), confirmed, held, string(m.result.Outcome.Verdict) + " (" + string(m.result.Outcome.Reason) + ")"})
+		rows = append(rows, []string{m.name, rateOrNone(m.of.BestPass), rateOrNone(m.of.LowestFail), confirmed, held, string(m.outcome.Verdict) + " (" + string(m.outcome.Reason) + ")"})
 	}
-	was, is := p.before.Load, p.after.Load
-	isSame := was.Overlaps(is)
-	rows = append(rows, []string{"ratio", rateRatio(was.BestPass, is.BestPass, isSame), rateRatio(was.LowestFail, is.LowestFail, isSame), "", "", ""})
+	rows = append(rows, []string{"ratio", changeCell(searches.BestPass), changeCell(searches.LowestFail), "", "", ""})
 	return Table([]string{"", "BEST PASS", "LOWEST FAIL", "CONFIRMED", "HELD", "OUTCOME"}, rows, p.palette, p.columns)
 }
 
@@ -260,13 +208,6 @@ func rateOrNone(rate uint64) string {
 		return notCarried
 	}
 	return unsigned(rate)
-}
-
-func rateRatio(was, is uint64, isSame bool) string {
-	if was == 0 || is == 0 {
-		return notCarried
-	}
-	return ratioCell(float64(was), float64(is), isSame)
 }
 
 func unsigned(value uint64) string { return strconv.FormatUint(value, 10) }
@@ -331,17 +272,37 @@ func (p *latencyPair) differences() string {
 	if p.before.Generator != "" {
 		return ""
 	}
-	was, is := setupRows(p.before, p.after), setupRows(p.after, p.before)
-	var rows [][]string
-	for i := range was {
-		if was[i][1] != is[i][1] {
-			rows = append(rows, []string{was[i][0], orDash(was[i][1]), orDash(is[i][1])})
-		}
-	}
-	if len(rows) == 0 {
+	found := Differences(p.before, p.after)
+	if len(found) == 0 {
 		return "Nothing that the results tell of both setups differs.\n"
 	}
+	rows := make([][]string, 0, len(found))
+	for _, d := range found {
+		rows = append(rows, []string{d.What, orDash(d.Before), orDash(d.After)})
+	}
 	return "\n" + Table([]string{"WHAT ELSE DIFFERS", "BEFORE", "AFTER"}, rows, p.palette, p.columns)
+}
+
+// Difference is what of the setups of two results differs. A side is "" that has none of it.
+type Difference struct {
+	What   string `json:"what"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+// Differences are what of the setups of two results differs.
+func Differences(before, after *latency.Result) []Difference {
+	found := []Difference{}
+	if before.Generator != "" {
+		return found
+	}
+	was, is := setupRows(before, after), setupRows(after, before)
+	for i := range was {
+		if was[i][1] != is[i][1] {
+			found = append(found, Difference{was[i][0], was[i][1], is[i][1]})
+		}
+	}
+	return found
 }
 
 // setupRows are how a result was measured, with those variables of its ends that the other one does not have.

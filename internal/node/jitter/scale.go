@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
 )
 
 // scales are those of all panels of a plot, so that they can be compared.
@@ -100,18 +98,20 @@ func cpuNumbers(results ...*Result) []int {
 
 // CountedWords says how often, per second, the kernel counted interrupts, softirqs and preemptions on a CPU.
 func CountedWords(one *CPUResult) string {
-	interrupts := rate(one.CountedPerSecond(counted.Interrupt)) + " interrupts"
-	switch {
-	case one.DevicesOnly():
-		interrupts += " of devices"
-	case one.HidesCauses():
-		interrupts = "interrupts unknown"
+	rates := ratesOf(one)
+	return rates.Words()
+}
+
+// Words says the same in words.
+func (r *CountedRates) Words() string {
+	interrupts := "interrupts unknown"
+	if r.InterruptsPerSecond != nil {
+		interrupts = rate(*r.InterruptsPerSecond) + " interrupts"
 	}
-	return strings.Join([]string{
-		interrupts,
-		rate(one.CountedPerSecond(counted.Softirq)) + " softirqs",
-		rate(one.CountedPerSecond(counted.ContextSwitch)) + " preemptions",
-	}, ", ")
+	if r.DevicesOnly {
+		interrupts += " of devices"
+	}
+	return strings.Join([]string{interrupts, rate(r.SoftirqsPerSecond) + " softirqs", rate(r.PreemptionsPerSecond) + " preemptions"}, ", ")
 }
 
 // rate writes a number per second with two or three digits.
