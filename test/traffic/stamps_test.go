@@ -27,8 +27,8 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/transcript"
 )
 
-// held is for how long a program is held up, and notHeld a time that nothing else takes here. Both are of a whole round trip.
-const held, notHeld = 500 * time.Millisecond, 350 * time.Millisecond
+// held is for how long a program is held up, and holds how often. Between two messages it may be held up unseen: atLeast is seen of all together.
+const held, holds, atLeast = 500 * time.Millisecond, 5, 3 * held
 
 // probes is the command line of this cluster's client or server in the namespace of a node.
 func (c *cluster) probes(node string, arguments ...string) *exec.Cmd {
@@ -36,7 +36,8 @@ func (c *cluster) probes(node string, arguments ...string) *exec.Cmd {
 	return exec.CommandContext(c.t.Context(), "ip", words...)
 }
 
-// childOf is the number of the only process that another one has started, by whichever of its threads, once it is there.
+// childOf is the number of the program that a process has started to send and answer, by whichever of its threads, once it is there. Go's runtime starts a
+// process that ends at once besides.
 func childOf(t *testing.T, parent int) int {
 	t.Helper()
 	for range 1000 {
@@ -44,22 +45,19 @@ func childOf(t *testing.T, parent int) int {
 		if err != nil {
 			t.Fatal(err)
 		}
-		words := make([]string, 0, len(files))
 		for _, file := range files {
-			// A thread may have ended meanwhile.
+			// A thread or process may have ended meanwhile.
 			text, _ := os.ReadFile(file)
-			words = append(words, strings.Fields(string(text))...)
-		}
-		if len(words) == 1 {
-			child, err := strconv.Atoi(words[0])
-			if err != nil {
-				t.Fatal(err)
+			for word := range strings.FieldsSeq(string(text)) {
+				name, _ := os.ReadFile("/proc/" + word + "/comm")
+				if child, err := strconv.Atoi(word); err == nil && strings.HasPrefix("lowlatency-traffic", strings.TrimSpace(string(name))) && len(name) > 1 {
+					return child
+				}
 			}
-			return child
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	t.Fatalf("process %d has not started one other", parent)
+	t.Fatalf("process %d has not started the program that sends and answers", parent)
 	return 0
 }
 
@@ -67,7 +65,7 @@ func childOf(t *testing.T, parent int) int {
 func holdUp(t *testing.T, process int) {
 	t.Helper()
 	time.Sleep(500 * time.Millisecond)
-	for range 5 {
+	for range holds {
 		for _, signal := range []unix.Signal{unix.SIGSTOP, unix.SIGCONT} {
 			if err := unix.Kill(process, signal); err != nil {
 				t.Errorf("process %d: %v", process, err)
@@ -99,6 +97,11 @@ func (c *cluster) stampsOf(t *testing.T, transport string, parent int) *latency.
 		t.Fatalf("%s%+v", diff, result)
 	}
 	return result.Sizes[0].Stamps
+}
+
+// together is the time of all messages.
+func together(d *latency.Distribution) time.Duration {
+	return time.Duration(d.MeanNanoseconds * float64(d.Samples))
 }
 
 func wirePart(s *latency.Stamps) *latency.Distribution { return &s.Wire }
@@ -134,11 +137,9 @@ func TestStampsTellTheHostApart(t *testing.T) {
 				if s.Messages < 1000 || s.Missing() > 0 {
 					t.Errorf("not every message has its stamps: %d of %d", s.Messages-s.Missing(), s.Messages)
 				}
-				if got := time.Duration(tc.shows(s).MaximumNanoseconds); got < notHeld {
-					t.Errorf("the longest of the part that was held up for %s is %s", held, got)
-				}
-				if got := time.Duration(tc.not(s).MaximumNanoseconds); got >= notHeld {
-					t.Errorf("the longest of the other part is %s", got)
+				// What else runs on this machine may hold up either program for a while, but not for as long.
+				if shows, not := together(tc.shows(s)), together(tc.not(s)); shows < atLeast || shows < not {
+					t.Errorf("the part that was held up %d times for %s is %s together, and the other %s", holds, held, shows, not)
 				}
 			})
 		}
