@@ -33,6 +33,25 @@ func (w *world) loses(step Step) bool {
 	return step.Rate > w.capacity || unlucky || w.flaky && !w.seen[step.Rate]
 }
 
+// samples are the latencies of the probes at a rate.
+func (w *world) samples(rate uint64) []int64 {
+	samples := ramp(10_000)
+	if w.mute > 0 && rate >= w.mute {
+		samples = samples[:10]
+	}
+	for i := range samples {
+		switch {
+		case w.back > 0 && rate < w.grows:
+			samples[i] = 0
+		case w.back > 0:
+			samples[i] = 50
+		case w.grows > 0 && rate >= w.grows:
+			samples[i] *= 10
+		}
+	}
+	return samples
+}
+
 func (w *world) trial(t *testing.T, step Step) Rate {
 	t.Helper()
 	sent := uint64(float64(step.Rate) * step.Duration.Seconds())
@@ -47,22 +66,7 @@ func (w *world) trial(t *testing.T, step Step) Rate {
 		w.seen = map[uint64]bool{}
 	}
 	w.seen[step.Rate] = true
-	samples := ramp(10_000)
-	if w.mute > 0 && step.Rate >= w.mute {
-		samples = samples[:10]
-	}
-	for i := range samples {
-		if w.back > 0 {
-			samples[i] = 50
-			if step.Rate < w.grows {
-				samples[i] = 0
-			}
-			continue
-		}
-		if w.grows > 0 && step.Rate >= w.grows {
-			samples[i] *= 10
-		}
-	}
+	samples := w.samples(step.Rate)
 	var err error
 	if rate.FromIntended, err = Distribute(samples); err != nil {
 		t.Fatal(err)
