@@ -222,6 +222,7 @@ func (s *suite) measuresBetweenNodes(ctx SpecContext) {
 		measured := s.result(ctx, g, "quiet").Measured
 		g.Expect(measured.Network.Server).To(Equal(answering))
 		g.Expect(measured.Network.Sizes).To(ConsistOf(HaveField("Samples", int64(2000))))
+		g.Expect(measured.Network.ServerCounts).To(Equal(countedAtServer()))
 	}, waitTimeout, pause).Should(Succeed())
 
 	// It is measured again, and the server vanishes with its node.
@@ -293,6 +294,8 @@ func (s *suite) comparesWithTheHost(ctx SpecContext) {
 		g.Expect(s.client.Get(ctx, key, test)).To(Succeed())
 		g.Expect(test.Status.Results[0].Outcome).To(Equal(v1alpha1.LatencyFailed), test.Status.Results[0].Message)
 		g.Expect(test.Status.Results[0].Reason).To(Equal(v1alpha1.TestRatio))
+		g.Expect(test.Status.Results[0].Measured.Network.Comparison.Sides).To(HaveEach(HaveField("ServerCounts", countedAtServer())))
+		g.Expect(test.Status.Results[0].Message).To(ContainSubstring("; on CPU 3 of the server the kernel counted Interrupt 9 sdb 60 a second"))
 		g.Expect(test.Status.Results[0].Measured.Network.Comparison.Sides[0].Ratios).To(ConsistOf(v1alpha1.LatencyRatio{
 			Bytes: 64, Percentile: v1alpha1.P50, PartsPerThousand: 2000, LowPartsPerThousand: 2000, HighPartsPerThousand: 2000,
 		}))
@@ -456,6 +459,18 @@ func (s *suite) forget(ctx context.Context, job *batchv1.Job) {
 	}, waitTimeout, pause).Should(Succeed())
 }
 
+// countedAtServer is what was counted on the CPU of a server.
+func countedAtServer() v1alpha1.ServerCounts {
+	return v1alpha1.ServerCounts{
+		ServerCPUs: "3", ServerCauses: []string{"Interrupt 9 sdb 60 a second"}, ServerCountedInterrupts: v1alpha1.CountedInterruptsAll,
+		ServerIsolation: &v1alpha1.LatencyIsolation{
+			RunQueue:   v1alpha1.LatencyRunQueue{State: v1alpha1.StateCounted, CPU: new(int32(3)), WaitedNanoseconds: 5e6, CountedNanoseconds: 1e9},
+			IdleStates: v1alpha1.LatencyIdleStates{State: v1alpha1.StateUnknown, UnknownReason: "none are listed"},
+			Busy:       &v1alpha1.LatencyBusy{State: v1alpha1.StateCounted, CPU: new(int32(3)), Percent: new(int32(100))},
+		},
+	}
+}
+
 // pingPongRecord is what a client leaves behind whose longest latency is so long.
 func pingPongRecord(kernel, boot string, maximum int64) string {
 	GinkgoHelper()
@@ -463,7 +478,7 @@ func pingPongRecord(kernel, boot string, maximum int64) string {
 		Version: qualification.Version, Kind: v1alpha1.LatencyTestPingPong, Kernel: kernel, BootID: boot, CPUs: "2", MaximumNanoseconds: maximum,
 		RepetitionMaximums: []int64{maximum}, Percentiles: []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P50, Nanoseconds: maximum / 2}},
 		Network: &qualification.NetworkRecord{
-			Path: v1alpha1.LatencyPathKernel, PathMessage: "counted", ServerKernel: kernel, Medians: []int64{maximum / 2},
+			Path: v1alpha1.LatencyPathKernel, PathMessage: "counted", ServerKernel: kernel, ServerCounts: countedAtServer(), Medians: []int64{maximum / 2},
 			Sizes: [][]int64{{64, 0, 0, 2000, maximum / 4, maximum / 2, 10, maximum, maximum / 2}},
 		},
 	}

@@ -277,7 +277,9 @@ func testBounds() []bound {
 	smis := func(field string) string {
 		return measured("managementInterrupts."+field) + " lln: spec.qualification.managementInterrupts." + field + " lt:"
 	}
-	isolation := func(field string) string { return measured("isolation."+field) + " " + side("isolation."+field) }
+	server := func(field string) string { return measured("network."+field) + " " + side(field) }
+	both := func(field string) string { return measured(field) + " " + side(field) }
+	isolation := func(field string) string { return both("isolation."+field) + " " + server("serverIsolation."+field) }
 	figures := func(field string) string {
 		return measured("network.sizes[]."+field) + " " + side("sizes[]."+field) + " " + rate("fromIntended."+field) + " " + rate("fromSent."+field)
 	}
@@ -303,8 +305,8 @@ func testBounds() []bound {
 		{v1alpha1.MaxIdleStateLength, "maxLength", isolation("idleStates.name")},
 		{v1alpha1.MaxGeneration, "maximum", isolation("runQueue.waitedNanoseconds") + " " + isolation("runQueue.countedNanoseconds") + " " +
 			isolation("idleStates.entries") + " " + isolation("idleStates.latencyMicroseconds") + " " + isolation("idleStates.countedNanoseconds") + " " + smis("count")},
-		{v1alpha1.MaxTestCauses, "maxItems", measured("causes") + " " + side("causes")},
-		{v1alpha1.MaxTestCauseLength, "maxLength", measured("causes[]") + " " + side("causes[]")},
+		{v1alpha1.MaxTestCauses, "maxItems", both("causes") + " " + server("serverCauses")},
+		{v1alpha1.MaxTestCauseLength, "maxLength", both("causes[]") + " " + server("serverCauses[]")},
 		{v1alpha1.MaxTimeSlices, "maxItems", measured("timeLine.longestNanoseconds")},
 		{v1alpha1.MaxHistogramLength, "maxLength", measured("histogram") + " " + side("histogram")},
 		{v1alpha1.MaxRatio, "maximum", "lt: spec.budget.ratios[].maximumPartsPerThousand"},
@@ -312,7 +314,7 @@ func testBounds() []bound {
 		{v1alpha1.MaxSideLength, "maxLength", "lt: spec.stackComparison.base spec.stackComparison.sides[].name " + measured("network.comparison.base") + " " + side("side")},
 		{v1alpha1.MaxRatios, "maxItems", side("ratios")},
 		{v1alpha1.MaxComparedRuns, "maximum", "lt: status.results[].comparedRuns"},
-		{v1alpha1.MaxCPUListLength, "maxLength", side("cpus")},
+		{v1alpha1.MaxCPUListLength, "maxLength", side("cpus") + " " + server("serverCPUs")},
 		{v1alpha1.MaxObjectNameLength, "maxLength", "lt: spec.traffic.client.bypassNICPool spec.traffic.server.bypassNICPool " +
 			"spec.stackComparison.sides[].client.bypassNICPool spec.stackComparison.sides[].server.bypassNICPool"},
 		{v1alpha1.MaxNameLength, "maxLength", "lt: spec.traffic.server.nodeNames[] status.results[].server.node " + measured("network.server")},

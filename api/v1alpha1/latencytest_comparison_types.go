@@ -187,9 +187,12 @@ type SideMeasurement struct {
 	Causes []string `json:"causes,omitempty"`
 
 	// isolation is what the scheduler and the idle governor counted on the CPU of the client during the measurement with the longest latency. When
-	// omitted, they were not asked.
+	// omitted, they were not asked, or there was no room.
 	// +optional
 	Isolation *LatencyIsolation `json:"isolation,omitempty"`
+
+	// The counts of the server are those of the same measurement.
+	ServerCounts `json:",inline"`
 
 	// histogram is the HDR histogram of the latencies of messages of the first size in nanoseconds, in the compressed V2 encoding and base64, of the
 	// repetition whose median is in the middle. It is absent where it would be too large.

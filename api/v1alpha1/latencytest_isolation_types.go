@@ -3,7 +3,7 @@
 
 package v1alpha1
 
-// LatencyIsolation is what the scheduler and the idle governor of the kernel counted on the measured CPUs, or on the CPU of the client of a
+// LatencyIsolation is what the scheduler and the idle governor of the kernel counted on the measured CPUs, or on the CPU of an end of a
 // measurement over the network. Of several CPUs and repetitions it is the CPU with the most.
 type LatencyIsolation struct {
 	// runQueue is for how long threads waited for a CPU.
@@ -18,6 +18,33 @@ type LatencyIsolation struct {
 	// operator that did not ask.
 	// +optional
 	Busy *LatencyBusy `json:"busy,omitempty"`
+}
+
+// ServerCounts are what the kernel counted on the CPU of the server of a measurement over the network, from when the client came until it had measured.
+type ServerCounts struct {
+	// serverCPUs are the CPUs to which the server was kept. When omitted, it was kept to none, each side of a comparison has its own, or the measurement was
+	// made by a version of the operator that did not ask.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	ServerCPUs string `json:"serverCPUs,omitempty"`
+
+	// serverCauses are what causes are of the client: what the kernel counted there, with the rate of each, the most frequent first and softirqs last, at
+	// most 4. When omitted, nothing was counted, which serverCountedInterrupts None and serverIsolation tell from a CPU that was quiet, or there was no room.
+	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:items:MaxLength=96
+	// +listType=atomic
+	// +optional
+	ServerCauses []string `json:"serverCauses,omitempty"`
+
+	// serverCountedInterrupts is All, Devices or None: which interrupts serverCauses can name. None also where the server could not count in a part of the
+	// measurement. When omitted, the server was not asked, or each side of a comparison has its own.
+	// +optional
+	ServerCountedInterrupts CountedInterrupts `json:"serverCountedInterrupts,omitempty"`
+
+	// serverIsolation is what the scheduler and the idle governor counted there; Unknown with the reason where the server has not counted. When omitted, they were
+	// not asked, each side of a comparison has its own, or there was no room.
+	// +optional
+	ServerIsolation *LatencyIsolation `json:"serverIsolation,omitempty"`
 }
 
 // LatencyBusy is for how much of the time a CPU was at work, by /proc/stat: for programs, the kernel, interrupts, or what the hypervisor took.

@@ -190,7 +190,7 @@ type LatencyTestResult struct {
 	// +optional
 	Measured *LatencyMeasurement `json:"measured,omitempty"`
 
-	// previous is what the run before measured, without its histograms and intervals.
+	// previous is what the run before measured, without its histograms and intervals, and without what was counted on CPUs meanwhile.
 	// +optional
 	Previous *LatencyMeasurement `json:"previous,omitempty"`
 }
@@ -302,7 +302,7 @@ type LatencyMeasurement struct {
 	CountedInterrupts CountedInterrupts `json:"countedInterrupts,omitempty"`
 
 	// isolation is what the scheduler and the idle governor counted during the measurement. When omitted, nothing is measured that has
-	// any, the measurement was made by a version of the operator that did not ask them, or each side of a comparison has its own.
+	// any, the measurement was made by a version of the operator that did not ask them, each side of a comparison has its own, or there was no room.
 	// +optional
 	Isolation *LatencyIsolation `json:"isolation,omitempty"`
 
@@ -373,6 +373,8 @@ type NetworkMeasurement struct {
 	// serverFingerprint is what that node was. When omitted, it was the measured node itself.
 	// +optional
 	ServerFingerprint *LatencyFingerprint `json:"serverFingerprint,omitempty"`
+
+	ServerCounts `json:",inline"`
 
 	// path is the way that messages took: Kernel, Accelerated, Mixed or Unknown, by what the kernel counted at both ends. Of kind
 	// StackComparison it is that of the base.

@@ -808,6 +808,14 @@ func TestManagementInterruptsAreReported(t *testing.T) {
 	}
 }
 
+// hasWords wants a report of a form to have words, however they are broken into lines.
+func hasWords(t *testing.T, file, form, want string) {
+	t.Helper()
+	if got := run(t, "", "test", "report", "-f", file, "-o", form).out; !strings.Contains(strings.Join(strings.Fields(got), " "), want) {
+		t.Errorf("%s lacks %q:\n%s", form, want, got)
+	}
+}
+
 // TestIsolationIsReported in every form, by the same words.
 func TestIsolationIsReported(t *testing.T) {
 	test := pingPongTest(t)
@@ -816,18 +824,30 @@ func TestIsolationIsReported(t *testing.T) {
 		IdleStates: v1alpha1.LatencyIdleStates{State: v1alpha1.StateUnknown, UnknownReason: "no idle states are listed"},
 		Busy:       &v1alpha1.LatencyBusy{State: v1alpha1.StateCounted, CPU: new(int32(3)), Percent: new(int32(97))},
 	}
+	test.Status.Results[0].Measured.Network.ServerCounts = v1alpha1.ServerCounts{
+		ServerCPUs: "7", ServerCauses: []string{"Interrupt 9 sdb 60 a second", "Softirq NET_RX 9 a second"}, ServerCountedInterrupts: v1alpha1.CountedInterruptsAll,
+		ServerIsolation: &v1alpha1.LatencyIsolation{
+			RunQueue:   v1alpha1.LatencyRunQueue{State: v1alpha1.StateCounted, CPU: new(int32(7)), WaitedNanoseconds: 5e6, CountedNanoseconds: 1e9},
+			IdleStates: v1alpha1.LatencyIdleStates{State: v1alpha1.StateCounted, CountedNanoseconds: 1e9},
+		},
+	}
 	file := saved(t, test)
-	const words = "over the measurement, threads waited 12 ms a second in the run queue of CPU 3, idle states unknown (no idle states are listed), CPU 3 was at work for 97 % of the time"
+	const atServer = "at the server, over the measurement, threads waited 5 ms a second in the run queue of CPU 7, no idle state was entered"
+	for form, want := range map[string]string{
+		"text": "n1: " + atServer, "html": "<p>" + atServer + "</p>", "json": `"serverCauses": [ "Interrupt 9 sdb 60 a second", "Softirq NET_RX 9 a second" ]`,
+	} {
+		hasWords(t, file, form, want)
+	}
+	hasWords(t, file, "html", "<p>counted at the server: Interrupt 9 sdb 60 a second, Softirq NET_RX 9 a second</p>")
+	const words = "at the client, over the measurement, threads waited 12 ms a second in the run queue of CPU 3, idle states unknown (no idle states are listed), CPU 3 was at work for 97 % of the time"
 	for form, want := range map[string]string{"text": "n1: " + words, "html": "<p>" + words + "</p>", "json": `"waitedNanoseconds": 24000000`} {
-		if got := run(t, "", "test", "report", "-f", file, "-o", form).out; !strings.Contains(strings.Join(strings.Fields(got), " "), want) {
-			t.Errorf("%s lacks %q:\n%s", form, want, got)
-		}
+		hasWords(t, file, form, want)
 	}
 	rows, err := csv.NewReader(strings.NewReader(run(t, "", "test", "report", "-f", file, "-o", "csv").out)).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}
-	columns := []string{"run_queue_cpu", "run_queue_wait_ns_per_second", "idle_cpu", "idle_state", "idle_entries_per_second", "busy_cpu", "busy_percent"}
+	columns := []string{"run_queue_cpu", "run_queue_wait_ns_per_second", "idle_cpu", "idle_state", "idle_entries_per_second", "busy_cpu", "busy_percent", "server_cpus", "server_causes", "server_run_queue_cpu", "server_run_queue_wait_ns_per_second", "server_idle_cpu", "server_busy_percent"}
 	got := make([][]string, 0, len(rows))
 	for _, row := range rows[1:] {
 		cells := make([]string, 0, len(columns))
@@ -836,7 +856,7 @@ func TestIsolationIsReported(t *testing.T) {
 		}
 		got = append(got, cells)
 	}
-	counted := []string{"3", "12000000", "", "", "unknown", "3", "97"}
+	counted := []string{"3", "12000000", "", "", "unknown", "3", "97", "7", "Interrupt 9 sdb 60 a second; Softirq NET_RX 9 a second", "7", "5000000", "", ""}
 	if diff := cmp.Diff([][]string{counted, counted, make([]string, len(columns))}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

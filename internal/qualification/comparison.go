@@ -153,7 +153,7 @@ func Compared(p *Parameters, records []*Record, server string) *v1alpha1.Latency
 	for _, record := range of[first] {
 		measured.RepetitionMaximumsNanoseconds = append(measured.RepetitionMaximumsNanoseconds, record.MaximumNanoseconds)
 	}
-	measured.CPUs, measured.CountedInterrupts = cpusOf(records), longest(records).CountedInterrupts
+	measured.CPUs, measured.CountedInterrupts = cpusOf(records, cpusOfClient), longest(records).CountedInterrupts
 	measured.MaximumNanoseconds, measured.Percentiles = Worst(Judged(measured.Network))
 	return measured
 }
@@ -182,9 +182,10 @@ func wantsPaths(c *v1alpha1.ComparisonMeasurement) bool {
 func sideOf(side *Side, records []*Record) v1alpha1.SideMeasurement {
 	last := records[len(records)-1]
 	s := v1alpha1.SideMeasurement{
-		Side: side.Name, WantedPath: side.Path, PathMessage: last.Network.PathMessage, CPUs: cpusOf(records), Histogram: middle(records).Histogram,
-		Causes: longest(records).Causes, Isolation: longest(records).Isolation,
+		Side: side.Name, WantedPath: side.Path, PathMessage: last.Network.PathMessage, CPUs: cpusOf(records, cpusOfClient), Histogram: middle(records).Histogram,
+		Causes: longest(records).Causes, Isolation: longest(records).Isolation, ServerCounts: longest(records).Network.ServerCounts,
 	}
+	s.ServerCPUs = cpusOf(records, func(r *Record) string { return r.Network.ServerCPUs })
 	path := latency.Path{State: latency.PathState(last.Network.Path)}
 	for i, record := range records {
 		path = latency.Path{State: latency.PathState(record.Network.Path)}.And(path)
@@ -219,11 +220,13 @@ func addSize(s, one *v1alpha1.SizeMeasurement) {
 	AddFigures(&s.LatencyFigures, &one.LatencyFigures)
 }
 
-// cpusOf are those to which clients were kept.
-func cpusOf(records []*Record) string {
+func cpusOfClient(r *Record) string { return r.CPUs }
+
+// cpusOf are those to which an end was kept in all records.
+func cpusOf(records []*Record, of func(*Record) string) string {
 	var all cpus.Set
 	for _, record := range records {
-		if set, err := cpus.Parse(record.CPUs); err == nil {
+		if set, err := cpus.Parse(of(record)); err == nil {
 			all = all.Union(set)
 		}
 	}
@@ -376,7 +379,7 @@ func judgeRatio(side, base *v1alpha1.SideMeasurement, size int, bound v1alpha1.L
 	limit, words := int64(bound.MaximumPartsPerThousand), RatioWords(ratio)
 	switch {
 	case ratio.LowPartsPerThousand > limit:
-		return Verdict{v1alpha1.LatencyFailed, v1alpha1.TestRatio, fmt.Sprintf("%s: %s times as long, and the budget has %s%s", what, words, TimesWords(limit), countedWords(side.CPUs, side.Causes)+isolationBlame(side.Isolation))}
+		return Verdict{v1alpha1.LatencyFailed, v1alpha1.TestRatio, fmt.Sprintf("%s: %s times as long, and the budget has %s%s", what, words, TimesWords(limit), blameEnds(side.CPUs, side.Causes, side.Isolation, &side.ServerCounts))}
 	case ratio.HighPartsPerThousand > limit:
 		return Verdict{v1alpha1.LatencyInconclusive, v1alpha1.TestRatio, fmt.Sprintf(
 			"%s: %s times as long, which the measurements do not tell apart from the %s of the budget: measure longer, or with more repetitions", what, words, TimesWords(limit))}

@@ -148,8 +148,8 @@ func EntriesPerSecond(s *v1alpha1.LatencyIdleStates) string {
 }
 
 // isolationBlame are the end of a sentence about a failure: that threads waited, that CPUs slept, and what is not known of these; "" when
-// nothing of it is so.
-func isolationBlame(i *v1alpha1.LatencyIsolation) string {
+// nothing of it is so. The place names the end of a measurement over the network, such as " at the client".
+func isolationBlame(i *v1alpha1.LatencyIsolation, place string) string {
 	if i == nil {
 		return ""
 	}
@@ -163,7 +163,7 @@ func isolationBlame(i *v1alpha1.LatencyIsolation) string {
 	if len(words) == 0 {
 		return ""
 	}
-	return "; over the whole measurement: " + strings.Join(words, ", ")
+	return "; over the whole measurement" + place + ": " + strings.Join(words, ", ")
 }
 
 // checkIsolation refuses what no program of ours leaves of a CPU's scheduler and idle governor.

@@ -4,6 +4,8 @@
 package qualification
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -45,7 +47,7 @@ func TestIsolationOf(t *testing.T) {
 		if diff := cmp.Diff(tc.words, IsolationWords(found)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if got := isolationBlame(found); got != tc.blame {
+		if got := isolationBlame(found, ""); got != tc.blame {
 			t.Errorf("%s blames %q", name, got)
 		}
 		r := measuredRecord()
@@ -115,14 +117,22 @@ func TestSidesHaveTheirIsolation(t *testing.T) {
 	records := runsOf(p, 2000, 10_000, 10_400, 10_200, 10_600, 10_800)
 	for run, record := range records {
 		record.Isolation = IsolationOf([]counted.Isolation{{CPU: 4, Nanoseconds: 1e9, WaitedNanoseconds: uint64(run + 1)}})
+		record.Network.ServerCounts = countedServer()
+		record.Network.ServerCPUs, record.Network.ServerCauses = strconv.Itoa(6+run/2%2), []string{fmt.Sprintf("Interrupt of run %d", run)}
 	}
 	measured := Compared(p, records, "n2")
 	side := &measured.Network.Comparison.Sides[0]
 	if side.Isolation == nil || side.Isolation.RunQueue.WaitedNanoseconds != 9 || measured.Isolation != nil {
 		t.Errorf("%+v, and of all %+v", side.Isolation, measured.Isolation)
 	}
+	want := countedServer()
+	want.ServerCPUs, want.ServerCauses = "6-7", []string{"Interrupt of run 8"}
+	if diff := cmp.Diff(want, side.ServerCounts); diff != "" || measured.Network.ServerIsolation != nil {
+		t.Errorf("the server (-want +got):\n%s", diff)
+	}
 	v := Judge(measured, &v1alpha1.LatencyBudget{Ratios: []v1alpha1.LatencyRatioBound{{Percentile: v1alpha1.P50, MaximumPartsPerThousand: 1100}}})
-	if v.Outcome != v1alpha1.LatencyFailed || !strings.Contains(v.Message, "threads waited 9 ns a second in the run queue of CPU 4") {
+	if v.Outcome != v1alpha1.LatencyFailed || !strings.Contains(v.Message,
+		"at the client: threads waited 9 ns a second in the run queue of CPU 4; on CPU 6-7 of the server the kernel counted Interrupt of run 8; over") {
 		t.Errorf("%+v", v)
 	}
 }

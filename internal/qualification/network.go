@@ -20,6 +20,9 @@ type NetworkRecord struct {
 	PathMessage string               `json:"pathMessage"`
 	// ServerKernel is what the server says of its kernel.
 	ServerKernel string `json:"serverKernel"`
+	// ServerCounts are what was counted on the CPU of the server.
+	v1alpha1.ServerCounts
+
 	// Sizes has a row for each size of messages that went one at a time: its bytes, its lost and stray messages, and its figures.
 	Sizes [][]int64 `json:"sizes,omitempty"`
 	// Rates has a row for each rate of messages on a schedule: the rate, the achieved one, the bytes, what was sent, lost, in how many
@@ -103,6 +106,7 @@ func percentilesOf(values []int64) []v1alpha1.LatencyPercentile {
 func (n *NetworkRecord) Measurement(server string) *v1alpha1.NetworkMeasurement {
 	m := &v1alpha1.NetworkMeasurement{
 		Server: server, ServerKernel: n.ServerKernel, Path: n.Path, PathMessage: n.PathMessage, RepetitionMediansNanoseconds: n.Medians,
+		ServerCounts: n.ServerCounts,
 	}
 	for i, row := range n.Sizes {
 		size := sizeOf(row)
@@ -136,13 +140,27 @@ func (r *Record) checkNetwork() error {
 		return errors.New("the record names a path that is not known")
 	}
 	if err := cmp.Or(checkWord("the path", n.PathMessage, v1alpha1.MaxPathMessageLength),
-		checkWord("the kernel of the server", n.ServerKernel, v1alpha1.MaxInventoryTextLength)); err != nil {
+		checkWord("the kernel of the server", n.ServerKernel, v1alpha1.MaxInventoryTextLength), checkServer(&n.ServerCounts)); err != nil {
 		return err
 	}
 	if err := cmp.Or(r.checkRows(), r.checkRepetitions()); err != nil {
 		return err
 	}
 	return r.checkWorst()
+}
+
+// checkServer refuses what no program of ours leaves of the CPU of a server.
+func checkServer(s *v1alpha1.ServerCounts) error {
+	if s.ServerCPUs != "" {
+		if one, err := cpus.Parse(s.ServerCPUs); err != nil || one.Len() != 1 {
+			return errors.New("the server of the record was kept to no single CPU")
+		}
+	}
+	isNobody := s.ServerCountedInterrupts == ""
+	if isNobody && (len(s.ServerCauses) > 0 || s.ServerIsolation != nil) {
+		return errors.New("the record has what was counted at a server that was not asked")
+	}
+	return cmp.Or(checkCauses(s.ServerCauses, s.ServerCountedInterrupts), checkIsolation(s.ServerIsolation))
 }
 
 // checkRepetitions wants a median and a longest latency of each repetition, none above the longest of all; repetitions of a search have each their

@@ -4,12 +4,15 @@
 package qualification
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
 )
 
 // networkRecord is a record of two sizes, of which the second carries the median alone.
@@ -60,6 +63,119 @@ func TestIntervalsOfRecords(t *testing.T) {
 	if IntervalOf(&m.Sizes[1].LatencyFigures, v1alpha1.P90) != nil {
 		t.Error("a percentile that is not carried has an interval")
 	}
+}
+
+// countedServer is what was counted on CPU 7 of a server.
+func countedServer() v1alpha1.ServerCounts {
+	return v1alpha1.ServerCounts{
+		ServerCPUs: "7", ServerCauses: []string{"Interrupt 9 sdb 60 a second"}, ServerCountedInterrupts: v1alpha1.CountedInterruptsAll,
+		ServerIsolation: IsolationOf([]counted.Isolation{{CPU: 7, Nanoseconds: 1e9, WaitedNanoseconds: 5e6, BusyTicks: 1, AllTicks: 2}}),
+	}
+}
+
+// uncountedServer is what is known where nobody counted at a server.
+func uncountedServer() v1alpha1.ServerCounts {
+	return v1alpha1.ServerCounts{
+		ServerCPUs: "7", ServerCountedInterrupts: v1alpha1.CountedInterruptsNone, ServerIsolation: IsolationOf([]counted.Isolation{counted.Uncounted(7, "nobody counts")}),
+	}
+}
+
+// TestServersInRecords: what was counted at a server arrives, and what none of ours leaves is refused.
+func TestServersInRecords(t *testing.T) {
+	for name, server := range map[string]v1alpha1.ServerCounts{"counted": countedServer(), "not counted": uncountedServer(), "not asked": {ServerCPUs: "7"}, "on no CPU": {}} {
+		record := networkRecord()
+		record.Network.ServerCounts = server
+		got, err := Parse(encoded(t, record))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(server, got.Network.Measurement("n2").ServerCounts); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.ServerCounts)
+		want   string
+	}{
+		"no CPUs":            {func(s *v1alpha1.ServerCounts) { s.ServerCPUs = "\x1b" }, "was kept to no single CPU"},
+		"two CPUs":           {func(s *v1alpha1.ServerCounts) { s.ServerCPUs = "7-8" }, "was kept to no single CPU"},
+		"nobody was asked":   {func(s *v1alpha1.ServerCounts) { s.ServerCountedInterrupts = "" }, "a server that was not asked"},
+		"unknown interrupts": {func(s *v1alpha1.ServerCounts) { s.ServerCountedInterrupts = "Some" }, "counted interrupts that are not known"},
+		"many causes":        {func(s *v1alpha1.ServerCounts) { s.ServerCauses = []string{"a", "b", "c", "d", "e"} }, "names 5 causes, more than 4"},
+		"a cause to obey":    {func(s *v1alpha1.ServerCounts) { s.ServerCauses[0] = "\x1b[2J" }, "a cause has characters"},
+		"no scheduler":       {func(s *v1alpha1.ServerCounts) { s.ServerIsolation.RunQueue.State = "Quiet" }, "a state of the run queue that is not known"},
+	} {
+		record := networkRecord()
+		record.Network.ServerCounts = countedServer()
+		tc.change(&record.Network.ServerCounts)
+		if _, err := Parse(encoded(t, record)); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: the error is %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+// TestRecordsShareTheirRoom: where a record has no room for all, both ends give up the same, and the record that is printed from does not change.
+func TestRecordsShareTheirRoom(t *testing.T) {
+	four := []string{strings.Repeat("c", 90), strings.Repeat("d", 90), strings.Repeat("e", 90), strings.Repeat("f", 90)}
+	full := func(fill int) Record {
+		r := networkRecord()
+		r.Network.ServerCounts, r.Isolation = countedServer(), IsolationOf([]counted.Isolation{{CPU: 4, Nanoseconds: 1e9}})
+		r.Causes, r.Network.ServerCauses, r.BootID = four, four, strings.Repeat("b", fill)
+		return r
+	}
+	type left struct {
+		Client, Server      int
+		Isolation, AtServer bool
+	}
+	for fill, want := range map[int]left{100: {4, 4, true, true}, 2600: {2, 2, true, true}, 2950: {0, 0, true, true}, 3350: {0, 0, false, false}} {
+		r := full(fill)
+		got := Record{}
+		if err := json.Unmarshal([]byte(encoded(t, r)), &got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, left{len(got.Causes), len(got.Network.ServerCauses), got.Isolation != nil, got.Network.ServerIsolation != nil}); diff != "" {
+			t.Errorf("with %d bytes taken (-want +got):\n%s", fill, diff)
+		}
+		if diff := cmp.Diff(full(fill), r); diff != "" {
+			t.Errorf("the record has changed (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// TestFailuresNameTheEnd: each end is named with what was counted there, and a server that has not counted is none that was quiet.
+func TestFailuresNameTheEnd(t *testing.T) {
+	const failed = "1024 bytes: the maximum is 90µs, and the budget has 89.999µs"
+	const client = "; on CPU 4 of the client the kernel counted Interrupt LOC 3 a second"
+	for name, tc := range map[string]struct {
+		causes []string
+		server v1alpha1.ServerCounts
+		want   string
+	}{
+		"both ends": {[]string{"Interrupt LOC 3 a second"}, countedServer(), failed + client +
+			"; on CPU 7 of the server the kernel counted Interrupt 9 sdb 60 a second; over the whole measurement at the server: threads waited 5 ms a second in the run queue of CPU 7"},
+		"the server alone": {nil, v1alpha1.ServerCounts{ServerCPUs: "7", ServerCauses: []string{"Interrupt 9 sdb 60 a second"}, ServerCountedInterrupts: v1alpha1.CountedInterruptsAll},
+			failed + "; on CPU 7 of the server the kernel counted Interrupt 9 sdb 60 a second"},
+		"a server that has not counted": {[]string{"Interrupt LOC 3 a second"}, uncountedServer(), failed + client + "; at the server nothing was counted (nobody counts)"},
+		"a server that was not asked":   {[]string{"Interrupt LOC 3 a second"}, v1alpha1.ServerCounts{}, failed + client},
+	} {
+		if diff := cmp.Diff(tc.want, failedMessage(tc.causes, tc.server)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	long := countedServer()
+	long.ServerCauses = slices.Repeat([]string{strings.Repeat("x", v1alpha1.MaxTestCauseLength)}, v1alpha1.MaxTestCauses)
+	got := failedMessage(long.ServerCauses, long)
+	if !strings.Contains(got, "; on CPU 4 of the client the kernel counted x") || !strings.Contains(got, "; on CPU 7 of the server the kernel counted x") || len(got) > v1alpha1.MaxTestMessageLength {
+		t.Errorf("%d bytes: %s", len(got), got)
+	}
+}
+
+// failedMessage is that of a measurement which is beyond its budget.
+func failedMessage(causes []string, server v1alpha1.ServerCounts) string {
+	record := networkRecord()
+	measured := &v1alpha1.LatencyMeasurement{CPUs: "4", MaximumNanoseconds: 90_000, Causes: causes, Network: record.Network.Measurement("n2")}
+	measured.Network.ServerCounts = server
+	return Judge(measured, &v1alpha1.LatencyBudget{MaximumNanoseconds: 89_999, LossPartsPerMillion: new(int32(1000))}).Message
 }
 
 func TestHostileNetworkRecordsAreRefused(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
 // judgeNetwork compares a measurement over the network with a budget; nil is no budget.
@@ -34,17 +35,37 @@ func judgeNetwork(measured *v1alpha1.LatencyMeasurement, budget *v1alpha1.Latenc
 		verdict.Reason, verdict.Message = v1alpha1.TestWithinBudget, "within the budget: "+networkFigures(measured)
 	}
 	if verdict.Outcome == v1alpha1.LatencyFailed {
-		verdict.Message += countedWords(measured.CPUs, measured.Causes) + isolationBlame(measured.Isolation)
+		verdict.Message += blameEnds(measured.CPUs, measured.Causes, measured.Isolation, &measured.Network.ServerCounts)
 	}
 	return verdict
 }
 
-// countedWords are the end of a sentence about a failure: what the kernel counted on the CPU of the client; "" for nothing.
-func countedWords(cpus string, causes []string) string {
-	if len(causes) == 0 {
+// longestBlame bounds what a message says of each end, so that a message of the API has room for both and for what has failed.
+const longestBlame = 384
+
+// blameEnds are the end of a sentence about a failure: what was counted at the client, and what at the server, each with the name of its end.
+func blameEnds(cpus string, causes []string, isolation *v1alpha1.LatencyIsolation, server *v1alpha1.ServerCounts) string {
+	return blameEnd(latency.EndClient, cpus, causes, isolation) + blameEnd(latency.EndServer, server.ServerCPUs, server.ServerCauses, server.ServerIsolation)
+}
+
+// blameEnd is what was counted at an end; "" for nothing.
+func blameEnd(end, cpus string, causes []string, isolation *v1alpha1.LatencyIsolation) string {
+	if why := uncounted(isolation); why != "" && len(causes) == 0 {
+		return fmt.Sprintf("; at the %s nothing was counted (%s)", end, why)
+	}
+	words := ""
+	if len(causes) > 0 {
+		words = fmt.Sprintf("; on CPU %s of the %s the kernel counted %s", cpus, end, strings.Join(causes, ", "))
+	}
+	return shorten.Sentence(words+isolationBlame(isolation, " at the "+end), longestBlame)
+}
+
+// uncounted is the one reason why nothing is known of a CPU; "" where something is, or reasons differ.
+func uncounted(i *v1alpha1.LatencyIsolation) string {
+	if i == nil || i.Busy == nil || i.RunQueue.UnknownReason != i.IdleStates.UnknownReason || i.RunQueue.UnknownReason != i.Busy.UnknownReason {
 		return ""
 	}
-	return fmt.Sprintf("; on CPU %s of the client the kernel counted %s", cpus, strings.Join(causes, ", "))
+	return i.RunQueue.UnknownReason
 }
 
 // unbudgeted is the verdict without a budget. That nothing can be compared is no matter of one.
@@ -167,6 +188,14 @@ func (r *Row) Path(n *v1alpha1.NetworkMeasurement) v1alpha1.LatencyPath {
 		return r.Side.Path
 	}
 	return n.Path
+}
+
+// ServerOf is what was counted on the CPU of the server for a row: on its side of a comparison, or during the measurement.
+func ServerOf(n *v1alpha1.NetworkMeasurement, row *Row) *v1alpha1.ServerCounts {
+	if row.Side != nil {
+		return &row.Side.ServerCounts
+	}
+	return &n.ServerCounts
 }
 
 // Series is a name of few values for the rate of a row: the rate itself, or which trial of a search it was; "" for messages that went one at a

@@ -79,11 +79,12 @@ func HistogramRoom(r Record) (int, error) {
 	return min(v1alpha1.MaxHistogramLength, MaxRecordLength+len(r.Histogram)-len(text)), err
 }
 
-// Encode prints a record within the bounds that Parse holds it to. The histogram goes first, then the time line, then the intervals, then the causes, then
-// what the scheduler and the idle governor counted, when they do not fit.
+// Encode prints a record within the bounds that Parse holds it to. The histogram goes first, then the time line, then the intervals, then half of the causes of
+// each end, then all of them, then what the scheduler and the idle governor counted at both, when they do not fit.
 func Encode(r Record) ([]byte, error) {
 	sheds := []func(){
-		func() {}, func() { r.Histogram = "" }, func() { r.TimeLine = nil }, func() { r.Network = r.Network.withoutIntervals() }, func() { r.Causes = nil }, func() { r.Isolation = nil },
+		func() {}, func() { r.Histogram = "" }, func() { r.TimeLine = nil }, func() { r.Network = r.Network.withoutIntervals() },
+		func() { r.leaveCauses(v1alpha1.MaxTestCauses / 2) }, func() { r.leaveCauses(0) }, func() { r.leaveIsolation() },
 	}
 	for _, shed := range sheds {
 		shed()
@@ -96,6 +97,34 @@ func Encode(r Record) ([]byte, error) {
 		}
 	}
 	return nil, fmt.Errorf("the record is longer than the %d bytes that a kubelet keeps", MaxRecordLength)
+}
+
+// leaveCauses leaves so many causes of each end, the first of them.
+func (r *Record) leaveCauses(count int) {
+	r.Causes = FirstCauses(r.Causes, count)
+	if r.Network != nil {
+		n := *r.Network
+		n.ServerCauses = FirstCauses(n.ServerCauses, count)
+		r.Network = &n
+	}
+}
+
+// FirstCauses are so many of some causes; nil for none.
+func FirstCauses(causes []string, count int) []string {
+	if count = min(count, len(causes)); count > 0 {
+		return causes[:count:count]
+	}
+	return nil
+}
+
+// leaveIsolation leaves out what the scheduler and the idle governor counted at both ends.
+func (r *Record) leaveIsolation() {
+	r.Isolation = nil
+	if r.Network != nil {
+		n := *r.Network
+		n.ServerIsolation = nil
+		r.Network = &n
+	}
 }
 
 // Parse reads what a pod has left behind. It trusts nothing in it: a record that is too long, is no JSON, has fields that are
@@ -179,22 +208,27 @@ func (r *Record) checkWords() error {
 			return err
 		}
 	}
-	if len(r.Causes) > v1alpha1.MaxTestCauses {
-		return fmt.Errorf("the record names %d causes, more than %d", len(r.Causes), v1alpha1.MaxTestCauses)
-	}
-	for _, cause := range r.Causes {
-		if err := checkWord("a cause", cause, v1alpha1.MaxTestCauseLength); err != nil {
-			return err
-		}
-	}
-	if !slices.Contains([]v1alpha1.CountedInterrupts{"", v1alpha1.CountedInterruptsAll, v1alpha1.CountedInterruptsDevices, v1alpha1.CountedInterruptsNone}, r.CountedInterrupts) {
-		return errors.New("the record has counted interrupts that are not known")
-	}
-	if err := cmp.Or(checkIsolation(r.Isolation), checkManagementInterrupts(r.ManagementInterrupts), checkTimeLine(r.TimeLine)); err != nil {
+	if err := cmp.Or(checkCauses(r.Causes, r.CountedInterrupts), checkIsolation(r.Isolation), checkManagementInterrupts(r.ManagementInterrupts), checkTimeLine(r.TimeLine)); err != nil {
 		return err
 	}
 	if len(r.Histogram) > v1alpha1.MaxHistogramLength || !base64Text().MatchString(r.Histogram) {
 		return fmt.Errorf("the histogram is not base64 of at most %d characters", v1alpha1.MaxHistogramLength)
+	}
+	return nil
+}
+
+// checkCauses wants so many causes that can be printed, and interrupts that are known.
+func checkCauses(causes []string, interrupts v1alpha1.CountedInterrupts) error {
+	if len(causes) > v1alpha1.MaxTestCauses {
+		return fmt.Errorf("the record names %d causes, more than %d", len(causes), v1alpha1.MaxTestCauses)
+	}
+	for _, cause := range causes {
+		if err := checkWord("a cause", cause, v1alpha1.MaxTestCauseLength); err != nil {
+			return err
+		}
+	}
+	if !slices.Contains([]v1alpha1.CountedInterrupts{"", v1alpha1.CountedInterruptsAll, v1alpha1.CountedInterruptsDevices, v1alpha1.CountedInterruptsNone}, interrupts) {
+		return errors.New("the record has counted interrupts that are not known")
 	}
 	return nil
 }

@@ -92,7 +92,7 @@ func blamed(measured *v1alpha1.LatencyMeasurement, exceeded []Verdict) Verdict {
 	for _, one := range exceeded {
 		sentences = append(sentences, one.Message)
 	}
-	exceeded[0].Message = strings.Join(sentences, "; ") + blame(measured) + managementBlame(measured.ManagementInterrupts) + isolationBlame(measured.Isolation)
+	exceeded[0].Message = strings.Join(sentences, "; ") + blame(measured) + managementBlame(measured.ManagementInterrupts) + isolationBlame(measured.Isolation, "")
 	return exceeded[0]
 }
 

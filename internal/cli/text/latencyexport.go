@@ -30,7 +30,7 @@ func LatencyCSV(w io.Writer, tests []view.LatencyTest) error {
 	}
 	header := slices.Concat(
 		[]string{"namespace", "test", "node", "outcome", "freshness", "reason", "completed", "cpus", "interruptions", "maximum_ns", "stolen_ppm"},
-		percentiles, []string{"repetition_maximums_ns", "trend", "kernel", "microcode", "bios", "plan"}, networkColumns(), isolationColumns(), []string{"management_interrupts"})
+		percentiles, []string{"repetition_maximums_ns", "trend", "kernel", "microcode", "bios", "plan"}, networkColumns(), isolationColumns(), []string{"management_interrupts"}, serverColumns())
 	if err := out.Write(header); err != nil {
 		return err
 	}
@@ -88,6 +88,20 @@ func isolationColumns() []string {
 	return []string{"run_queue_cpu", "run_queue_wait_ns_per_second", "idle_cpu", "idle_state", "idle_entries_per_second", "busy_cpu", "busy_percent"}
 }
 
+// serverColumns are what was counted on the CPU of the server, after all others.
+func serverColumns() []string {
+	columns := append(make([]string, 0, 2+len(isolationColumns())), "server_cpus", "server_causes")
+	for _, name := range isolationColumns() {
+		columns = append(columns, "server_"+name)
+	}
+	return columns
+}
+
+// serverCells are the cells of serverColumns; causes have semicolons between them.
+func serverCells(s *v1alpha1.ServerCounts) []string {
+	return append([]string{s.ServerCPUs, strings.Join(s.ServerCauses, "; ")}, isolationCells(s.ServerIsolation)...)
+}
+
 // isolationOfRow is what was counted for a row: on its side of a comparison, or during the measurement.
 func isolationOfRow(m *v1alpha1.LatencyMeasurement, row *qualification.Row) *v1alpha1.LatencyIsolation {
 	if row.Side != nil {
@@ -140,7 +154,7 @@ func csvRows(test *view.LatencyTest, node *view.LatencyNode) [][]string {
 		if node.Measured != nil {
 			counted, firmware = node.Measured.Isolation, managementCell(node.Measured.ManagementInterrupts)
 		}
-		return [][]string{slices.Concat(csvRow(test, node), make([]string, len(networkColumns())), isolationCells(counted), []string{firmware})}
+		return [][]string{slices.Concat(csvRow(test, node), make([]string, len(networkColumns())), isolationCells(counted), []string{firmware}, make([]string, len(serverColumns())))}
 	}
 	n := node.Measured.Network
 	measured := qualification.Rows(n)
@@ -158,7 +172,8 @@ func csvRows(test *view.LatencyTest, node *view.LatencyNode) [][]string {
 		rows = append(rows, slices.Concat(csvRow(test, &ofRow), []string{
 			n.Server, string(row.Path(n)), decimal(int64(row.Bytes)), decimal(f.Samples), decimal(row.Lost), stray, decimal(f.MinimumNanoseconds),
 			decimal(f.MeanNanoseconds), decimal(f.DeviationNanoseconds), spaced(mediansOf(n, row)),
-		}, rateCells(row.Rate), loadCells(n.Load, row.Rate), sideCells(n.Comparison, row), intervalCells(f), isolationCells(isolationOfRow(node.Measured, row)), []string{managementCell(node.Measured.ManagementInterrupts)}))
+		}, rateCells(row.Rate), loadCells(n.Load, row.Rate), sideCells(n.Comparison, row), intervalCells(f), isolationCells(isolationOfRow(node.Measured, row)), []string{managementCell(node.Measured.ManagementInterrupts)},
+			serverCells(qualification.ServerOf(node.Measured.Network, row))))
 	}
 	return rows
 }

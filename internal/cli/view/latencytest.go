@@ -152,8 +152,8 @@ func (v *LatencyTest) Trend() metav1.ConditionStatus {
 	return status
 }
 
-// Isolation is what the scheduler, the idle governor and the processor counted during a measurement, which may be nil: a sentence, or one for each side of a
-// comparison, as far as they were asked.
+// Isolation is what the scheduler, the idle governor and the processor counted during a measurement, which may be nil: a sentence, or one for each end, of each
+// side of a comparison, as far as they were asked.
 func Isolation(m *v1alpha1.LatencyMeasurement) []string {
 	if m == nil {
 		return nil
@@ -164,14 +164,21 @@ func Isolation(m *v1alpha1.LatencyMeasurement) []string {
 			sentences = append(sentences, of+"over the measurement, "+strings.Join(words, ", "))
 		}
 	}
-	say("", m.Isolation)
+	if m.Network == nil {
+		say("", m.Isolation)
+	} else {
+		say("at the client, ", m.Isolation)
+		say("at the server, ", m.Network.ServerIsolation)
+	}
 	if words := qualification.ManagementInterruptWords(m.ManagementInterrupts); words != "" {
 		sentences = append(sentences, "over the measurement, "+words)
 	}
 	if m.Network != nil && m.Network.Comparison != nil {
 		for i := range m.Network.Comparison.Sides {
 			side := &m.Network.Comparison.Sides[i]
-			say(strings.ToLower(string(side.Side))+": ", side.Isolation)
+			name := strings.ToLower(string(side.Side))
+			say(name+", at the client: ", side.Isolation)
+			say(name+", at the server: ", side.ServerIsolation)
 		}
 	}
 	return sentences

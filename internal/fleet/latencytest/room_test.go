@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -28,6 +29,50 @@ func largestFigures() v1alpha1.LatencyFigures {
 	return figures
 }
 
+// largestServer is what was counted on the CPU of a server with long names.
+func largestServer() v1alpha1.ServerCounts {
+	unknown := strings.Repeat("u", v1alpha1.MaxUnknownReasonLength)
+	return v1alpha1.ServerCounts{
+		ServerCPUs: "10-11", ServerCauses: slices.Repeat([]string{strings.Repeat("c", v1alpha1.MaxTestCauseLength)}, v1alpha1.MaxTestCauses),
+		ServerCountedInterrupts: v1alpha1.CountedInterruptsDevices, ServerIsolation: &v1alpha1.LatencyIsolation{
+			RunQueue: v1alpha1.LatencyRunQueue{State: v1alpha1.StateUnknown, UnknownReason: unknown}, IdleStates: v1alpha1.LatencyIdleStates{State: v1alpha1.StateUnknown, UnknownReason: unknown},
+			Busy: &v1alpha1.LatencyBusy{State: v1alpha1.StateUnknown, UnknownReason: unknown},
+		},
+	}
+}
+
+// TestBothEndsShareTheRoom: the more nodes, the less of what was counted, at both ends alike; the measurement before has none, and jitter keeps all.
+func TestBothEndsShareTheRoom(t *testing.T) {
+	type left struct {
+		Causes, AtServer           int
+		Isolation, IsolationServer bool
+	}
+	leftOf := func(m *v1alpha1.LatencyMeasurement) left {
+		n := m.Network
+		return left{len(m.Causes), len(n.ServerCauses), m.Isolation != nil, n.ServerIsolation != nil}
+	}
+	of := func(nodes int) *decider {
+		return &decider{World: newPingPong(t, "server-1").World, selectedNodes: make([]candidate, nodes)}
+	}
+	measured := largestMeasurement(8, 0)
+	for nodes, want := range map[int]left{98: {4, 4, true, true}, 105: {4, 4, false, false}, 110: {2, 2, false, false}, 128: {0, 0, false, false}} {
+		if diff := cmp.Diff(want, leftOf(of(nodes).inRoom(measured))); diff != "" {
+			t.Errorf("%d nodes (-want +got):\n%s", nodes, diff)
+		}
+	}
+	if diff := cmp.Diff(left{}, leftOf(of(1).asPrevious(measured))); diff != "" || len(measured.Causes) != v1alpha1.MaxTestCauses {
+		t.Errorf("the measurement before (-want +got):\n%s", diff)
+	}
+	side := of(1).asPrevious(largestComparison(2, 8)).Network.Comparison.Sides[1]
+	if side.ServerIsolation != nil || side.Causes != nil || side.ServerCauses != nil || side.Isolation != nil {
+		t.Errorf("the comparison before has %+v", side)
+	}
+	jitter := &v1alpha1.LatencyMeasurement{Causes: []string{"a"}, Histogram: strings.Repeat("h", 20_000)}
+	if of(128).inRoom(jitter) != jitter {
+		t.Error("jitter has changed")
+	}
+}
+
 // largestMeasurement is one of so many sizes and rates.
 func largestMeasurement(sizes, rates int) *v1alpha1.LatencyMeasurement {
 	figures := largestFigures()
@@ -43,11 +88,12 @@ func largestMeasurement(sizes, rates int) *v1alpha1.LatencyMeasurement {
 	rate.FromSent.Intervals, rate.FromSent.LeastSamples = nil, 1_000_000
 	return &v1alpha1.LatencyMeasurement{
 		CompletedTime: metav1.NewTime(begin()), ParametersHash: strings.Repeat("h", 16), Fingerprint: fingerprint, Percentiles: figures.Percentiles,
-		Histogram: strings.Repeat("h", 1500),
+		Histogram: strings.Repeat("h", 1500), Causes: largestServer().ServerCauses, CountedInterrupts: v1alpha1.CountedInterruptsDevices, Isolation: largestServer().ServerIsolation,
 		Network: &v1alpha1.NetworkMeasurement{
 			Server: "server-1", ServerKernel: fingerprint.Kernel, PathMessage: strings.Repeat("m", 120), ServerFingerprint: &fingerprint,
-			Rates: slices.Repeat([]v1alpha1.RateMeasurement{rate}, rates),
-			Sizes: slices.Repeat([]v1alpha1.SizeMeasurement{{Bytes: 1472, Lost: 100_000, Stray: 100_000, LatencyFigures: figures}}, sizes),
+			ServerCounts: largestServer(),
+			Rates:        slices.Repeat([]v1alpha1.RateMeasurement{rate}, rates),
+			Sizes:        slices.Repeat([]v1alpha1.SizeMeasurement{{Bytes: 1472, Lost: 100_000, Stray: 100_000, LatencyFigures: figures}}, sizes),
 		},
 	}
 }

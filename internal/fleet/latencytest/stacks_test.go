@@ -326,7 +326,8 @@ func TestResultsOfStacksFindRoom(t *testing.T) {
 			for i := range s.Test.Status.Results {
 				result := &s.Test.Status.Results[i]
 				result.Message = strings.Repeat("m", 500)
-				result.Previous, result.Measured = withoutIntervals(withoutHistograms(measured)), (&decider{World: s.World, selectedNodes: s.selected()}).inRoom(measured)
+				d := &decider{World: s.World, selectedNodes: s.selected()}
+				result.Previous, result.Measured = d.asPrevious(measured), d.inRoom(measured)
 			}
 			text, err := json.Marshal(s.Test)
 			if err != nil {
@@ -352,6 +353,7 @@ func largestComparison(sides, sizes int) *v1alpha1.LatencyMeasurement {
 	side := v1alpha1.SideMeasurement{
 		Side: "a-name-of-a-long-one", Path: v1alpha1.LatencyPathAccelerated, WantedPath: v1alpha1.LatencyPathAccelerated, PathMessage: strings.Repeat("m", 120), CPUs: "10-11",
 		RepetitionMediansNanoseconds: slices.Repeat([]int64{1_000_000}, v1alpha1.MaxTestRepetitions), Histogram: strings.Repeat("h", 1500),
+		Causes: largestServer().ServerCauses, Isolation: largestServer().ServerIsolation, ServerCounts: largestServer(),
 	}
 	for _, name := range qualification.Percentiles() {
 		figures.Percentiles = append(figures.Percentiles, v1alpha1.LatencyPercentile{Percentile: name, Nanoseconds: 1_000_000_000})

@@ -61,12 +61,13 @@ func (w *World) mostNodes() int {
 	return min(v1alpha1.MaxTestedNodes, v1alpha1.MaxPingPongRows/(len(p.Sizes)+1))
 }
 
-// inRoom is a measurement as the status of the test has room for it: without intervals where the selected nodes have many sizes and rates together.
+// inRoom is a measurement as the status of the test has room for it: without intervals where the selected nodes have many sizes and rates together, and
+// with as much of what was counted on the CPUs of both ends as there is room for then.
 func (d *decider) inRoom(measured *v1alpha1.LatencyMeasurement) *v1alpha1.LatencyMeasurement {
-	if d.hasRoom(measured) {
-		return measured
+	if !d.hasRoom(measured) {
+		measured = withoutIntervals(measured)
 	}
-	return withoutIntervals(measured)
+	return d.withCountsInRoom(measured)
 }
 
 // hasRoom reports whether the selected nodes have few sizes and rates together.
@@ -74,11 +75,12 @@ func (d *decider) hasRoom(measured *v1alpha1.LatencyMeasurement) bool {
 	return measured.Network == nil || len(d.selectedNodes)*len(qualification.Rows(measured.Network)) <= v1alpha1.MaxIntervals
 }
 
-// asPrevious is a measurement as the next one is compared with it: without the versions of drivers where there is no room for them.
+// asPrevious is a measurement as the next one is compared with it: without what nobody compares, and without the versions of drivers and what the kernel counted
+// on the path where there is no room for them.
 func (d *decider) asPrevious(measured *v1alpha1.LatencyMeasurement) *v1alpha1.LatencyMeasurement {
-	previous := withoutIntervals(withoutHistograms(measured))
+	previous := withoutCounts(withoutIntervals(withoutHistograms(measured)))
 	if !d.hasRoom(measured) {
-		previous.Fingerprint.Drivers = nil
+		previous.Fingerprint.Drivers, previous.Network.PathMessage = nil, ""
 	}
 	return previous
 }

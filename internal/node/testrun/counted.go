@@ -12,6 +12,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 )
@@ -105,6 +106,18 @@ func trafficIsolation(repetitions []latency.End) *v1alpha1.LatencyIsolation {
 		found = append(found, repetitions[i].Isolation()...)
 	}
 	return qualification.IsolationOf(found)
+}
+
+// serverCounts are what was counted on the CPU of the server in all repetitions.
+func serverCounts(results []*latency.Result) v1alpha1.ServerCounts {
+	servers := serversOf(results)
+	counts := v1alpha1.ServerCounts{ServerIsolation: trafficIsolation(servers)}
+	counts.ServerCauses, counts.ServerCountedInterrupts = trafficCauses(servers)
+	// A server that is started anew may be kept to another CPU: then none is that of all.
+	if cpu := servers[0].CPU; cpu >= 0 && !slices.ContainsFunc(servers, func(s latency.End) bool { return s.CPU != cpu }) {
+		counts.ServerCPUs = cpus.Of(cpu).String()
+	}
+	return counts
 }
 
 // clientsOf are the clients of all repetitions, and serversOf their servers.

@@ -104,11 +104,20 @@ func TestCausesAreInTheRecord(t *testing.T) {
 	result := pingPong(t, latency.PathKernel, 1000, 5000)
 	result.CountedNanoseconds, result.InterruptsFrom = 2e9, "/proc/interrupts"
 	result.Counted = []counted.Event{{Kind: counted.Interrupt, Name: "24 eth0", Count: 600}}
+	result.Setup.Server.CPU = 7
+	result.ServerCounts = []latency.Counts{{
+		CPU: 7, CountedNanoseconds: 1e9, InterruptsFrom: "/proc/interrupts", Counted: []counted.Event{{Kind: counted.Interrupt, Name: "9 sdb", Count: 70}},
+		Isolation: &counted.Isolation{CPU: 7, Nanoseconds: 1e9, WaitedNanoseconds: 9, BusyTicks: 1, AllTicks: 2},
+	}}
 	r, err := TrafficRecord(v1alpha1.LatencyTestPingPong, 3, []*latency.Result{result}, "6.12", "b1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	accepted(t, r)
+	want := v1alpha1.ServerCounts{ServerCPUs: "7", ServerCauses: []string{"Interrupt 9 sdb 70 a second"}, ServerCountedInterrupts: v1alpha1.CountedInterruptsAll, ServerIsolation: r.Network.ServerIsolation}
+	if diff := cmp.Diff(want, r.Network.ServerCounts); diff != "" || *want.ServerIsolation.RunQueue.CPU != 7 {
+		t.Errorf("the server (-want +got):\n%s", diff)
+	}
 	if diff := cmp.Diff([]string{"Interrupt 24 eth0 300 a second"}, r.Causes); diff != "" || r.CountedInterrupts != v1alpha1.CountedInterruptsAll {
 		t.Errorf("interrupts %s (-want +got):\n%s", r.CountedInterrupts, diff)
 	}

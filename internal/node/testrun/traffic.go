@@ -122,7 +122,7 @@ func newTrafficRecord(kind v1alpha1.LatencyTestKind, cpu int, results []*latency
 		Kernel: printable(kernel, v1alpha1.MaxInventoryTextLength), BootID: printable(boot, v1alpha1.MaxBootIDLength),
 		Network: &qualification.NetworkRecord{
 			Path: pathOf(results), PathMessage: printable(last.Path.Message, v1alpha1.MaxPathMessageLength),
-			ServerKernel: printable(last.Setup.Server.Kernel, v1alpha1.MaxInventoryTextLength),
+			ServerKernel: printable(last.Setup.Server.Kernel, v1alpha1.MaxInventoryTextLength), ServerCounts: serverCounts(results),
 		},
 	}
 }

@@ -127,7 +127,7 @@ func TestTrafficRecord(t *testing.T) {
 		Version: qualification.Version, Kind: v1alpha1.LatencyTestPingPong, Kernel: "6.12", BootID: "b1", CPUs: "3", MaximumNanoseconds: 16_014,
 		RepetitionMaximums: []int64{16_014, 10_014}, Percentiles: []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P50, Nanoseconds: 11_024}},
 		Network: &qualification.NetworkRecord{
-			Path: v1alpha1.LatencyPathKernel, PathMessage: "counted", ServerKernel: "6.12 [2J", Medians: []int64{10_064, 7_564},
+			Path: v1alpha1.LatencyPathKernel, PathMessage: "counted", ServerKernel: "6.12 [2J", ServerCounts: v1alpha1.ServerCounts{ServerCPUs: "0"}, Medians: []int64{10_064, 7_564},
 			Sizes: [][]int64{{64, 0, 0, 1300, 5064, 10_059, 2888, 15_054, 10_064}, {1024, 2, 0, 1300, 6024, 11_019, 2888, 16_014, 11_024}},
 			// Each sample is longer than the one before: so few of them are independent that only both ends of all bound the median.
 			SizeIntervals: [][]int64{{300, 1890, 1880}, {300, 1890, 1880}},
