@@ -210,16 +210,17 @@ func (d *decider) concludeServer(server *batchv1.Job, result *v1alpha1.LatencyTe
 
 // whyServerEnded is why a server has ended, which none does by itself.
 func (d *decider) whyServerEnded(job *batchv1.Job) *fault {
-	for _, pod := range d.podsOf(job) {
-		ended := endOf(pod)
-		if ended != nil {
-			if record, err := qualification.Parse(ended.Message); err == nil && record.Problem != nil {
-				return faultf(record.Problem.Reason, "the server: %s", record.Problem.Message)
-			}
-		}
-		return faultf(v1alpha1.TestPeerFailed, "pod %s of the server has ended: %s", pod.Name, whyFailed(pod, ended))
+	pods := d.podsOf(job)
+	if len(pods) == 0 {
+		return faultf(v1alpha1.TestPeerFailed, "Job %s of the server ended without a pod: %s", job.Name, whyEnded(job))
 	}
-	return faultf(v1alpha1.TestPeerFailed, "Job %s of the server ended without a pod: %s", job.Name, whyEnded(job))
+	ended := endOf(pods[0])
+	if ended != nil {
+		if record, err := qualification.Parse(ended.Message); err == nil && record.Problem != nil {
+			return faultf(record.Problem.Reason, "the server: %s", record.Problem.Message)
+		}
+	}
+	return faultf(v1alpha1.TestPeerFailed, "pod %s of the server has ended: %s", pods[0].Name, whyFailed(pods[0], ended))
 }
 
 // awaitServer makes the Job of the client when the pod of the server is ready, and gives up when that takes too long.
@@ -398,11 +399,12 @@ func searchArgs(l *qualification.Load) []string {
 		fmt.Sprintf("--probes=%d", l.ProbesPerSecond), "--sniff=" + l.Sniff.String(), "--search=" + l.Trial.String(), "--confirm=" + l.Confirm.String(),
 		fmt.Sprintf("--retries=%d", l.Retries), fmt.Sprintf("--loss=%d", l.LossPartsPerMillion),
 	}
+	limits := make([]string, 0, len(l.Percentiles))
 	for _, bound := range l.Percentiles {
-		args = append(args, fmt.Sprintf("--limit=%g=%dns", qualification.PercentOf(bound.Percentile), bound.Nanoseconds))
+		limits = append(limits, fmt.Sprintf("--limit=%g=%dns", qualification.PercentOf(bound.Percentile), bound.Nanoseconds))
 	}
-	args = append(args, fmt.Sprintf("--growth=%g", l.Growth()), fmt.Sprintf("--growth-percentile=%g", qualification.PercentOf(l.GrowthPercentile)))
-	return args
+	growth := []string{fmt.Sprintf("--growth=%g", l.Growth()), fmt.Sprintf("--growth-percentile=%g", qualification.PercentOf(l.GrowthPercentile))}
+	return slices.Concat(args, limits, growth)
 }
 
 // clientMebibytes are what the client needs: the times of the messages of each size, and those of the answers at each rate or of the probes of a

@@ -141,10 +141,8 @@ func (r *reader) take(line string) error {
 	word, rest, _ := strings.Cut(line, " ")
 	fields := strings.Fields(rest)
 	switch word {
-	case "clock":
-		return scan(fields, &r.out.ClockNanoseconds)
-	case "server":
-		return scan(fields, &r.out.ServerCPU, &r.out.ServerName, &r.out.ServerKernel)
+	case "clock", "server", "clocks", "counted":
+		return r.values(word, fields)
 	case "environment":
 		r.out.ServerEnvironment = append(r.out.ServerEnvironment, rest)
 		return nil
@@ -154,19 +152,29 @@ func (r *reader) take(line string) error {
 		return r.stamps(fields)
 	case "stream":
 		return r.stream(fields)
-	case "clocks":
-		return scan(fields, &r.out.Steady, &r.out.Raw, &r.out.Wall)
 	case "counters":
 		r.out.ServerCounts = rest
 		return nil
-	case "counted":
-		return countedAt(fields, &r.out.Client, &r.out.Server)
 	case "part":
 		return r.part(fields)
 	case "end":
 		return r.end(rest)
 	}
 	return errors.New("no such line is known")
+}
+
+// values takes a line of values that stand once in an output.
+func (r *reader) values(word string, fields []string) error {
+	switch word {
+	case "clock":
+		return scan(fields, &r.out.ClockNanoseconds)
+	case "server":
+		return scan(fields, &r.out.ServerCPU, &r.out.ServerName, &r.out.ServerKernel)
+	case "clocks":
+		return scan(fields, &r.out.Steady, &r.out.Raw, &r.out.Wall)
+	default:
+		return countedAt(fields, &r.out.Client, &r.out.Server)
+	}
 }
 
 func (r *reader) end(text string) error {

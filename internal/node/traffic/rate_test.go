@@ -6,6 +6,7 @@
 package traffic
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"os"
@@ -96,16 +97,19 @@ func TestRateOf(t *testing.T) {
 	if diff := cmp.Diff(want, got.TimeLine); diff != "" {
 		t.Errorf("time line (-want +got):\n%s", diff)
 	}
-	swept := &latency.Result{Rates: []latency.Rate{got}}
-	if remarkWayBack(swept); len(swept.Remarks) != 1 || !strings.Contains(swept.Remarks[0], "1 of 2 answers took less in all than 400ns") {
-		t.Errorf("remarks %q", swept.Remarks)
-	}
-	swept = &latency.Result{Rates: []latency.Rate{{FromIntended: latency.Distribution{Samples: 1000}, BelowWayBack: 9}}}
-	if remarkWayBack(swept); len(swept.Remarks) != 0 {
-		t.Errorf("remarks %q", swept.Remarks)
-	}
 	if whole, _ := timesOf(times, wayBack(quiet, true)).distribute(); whole.FromIntended.MaximumNanoseconds != 2000 {
 		t.Errorf("%+v", whole)
+	}
+}
+
+func TestRemarkWayBack(t *testing.T) {
+	for below, want := range map[uint64]int{0: 0, 9: 0, 10: 1} {
+		swept := &latency.Result{Rates: []latency.Rate{{FromIntended: latency.Distribution{Samples: 1000}, BelowWayBack: below, WayBackNanoseconds: 400}}}
+		remarkWayBack(swept)
+		said := strings.Contains(strings.Join(swept.Remarks, ""), fmt.Sprintf("%d of 1000 answers took less in all than 400ns", below))
+		if len(swept.Remarks) != want || said != (want == 1) {
+			t.Errorf("%d below: remarks %q", below, swept.Remarks)
+		}
 	}
 }
 
