@@ -50,7 +50,7 @@ func childOf(t *testing.T, parent int) int {
 			text, _ := os.ReadFile(file)
 			for word := range strings.FieldsSeq(string(text)) {
 				name, _ := os.ReadFile("/proc/" + word + "/comm")
-				if child, err := strconv.Atoi(word); err == nil && strings.HasPrefix("lowlatency-traffic", strings.TrimSpace(string(name))) && len(name) > 1 {
+				if child, err := strconv.Atoi(word); err == nil && string(name) == "lowlatency-traf\n" { // the kernel keeps 15 characters
 					return child
 				}
 			}

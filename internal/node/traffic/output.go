@@ -141,40 +141,39 @@ func (r *reader) take(line string) error {
 	word, rest, _ := strings.Cut(line, " ")
 	fields := strings.Fields(rest)
 	switch word {
-	case "clock", "server", "clocks", "counted":
-		return r.values(word, fields)
+	case "clock":
+		return scan(fields, &r.out.ClockNanoseconds)
+	case "server":
+		return scan(fields, &r.out.ServerCPU, &r.out.ServerName, &r.out.ServerKernel)
 	case "environment":
 		r.out.ServerEnvironment = append(r.out.ServerEnvironment, rest)
 		return nil
+	case "clocks":
+		return scan(fields, &r.out.Steady, &r.out.Raw, &r.out.Wall)
+	case "counters":
+		r.out.ServerCounts = rest
+		return nil
+	case "counted":
+		return countedAt(fields, &r.out.Client, &r.out.Server)
+	case "part":
+		return r.part(fields)
+	case "end":
+		return r.end(rest)
+	}
+	return r.block(word, fields)
+}
+
+// block reads a line that times follow.
+func (r *reader) block(word string, fields []string) error {
+	switch word {
 	case "samples":
 		return r.samples(fields)
 	case "stamps":
 		return r.stamps(fields)
 	case "stream":
 		return r.stream(fields)
-	case "counters":
-		r.out.ServerCounts = rest
-		return nil
-	case "part":
-		return r.part(fields)
-	case "end":
-		return r.end(rest)
 	}
 	return errors.New("no such line is known")
-}
-
-// values takes a line of values that stand once in an output.
-func (r *reader) values(word string, fields []string) error {
-	switch word {
-	case "clock":
-		return scan(fields, &r.out.ClockNanoseconds)
-	case "server":
-		return scan(fields, &r.out.ServerCPU, &r.out.ServerName, &r.out.ServerKernel)
-	case "clocks":
-		return scan(fields, &r.out.Steady, &r.out.Raw, &r.out.Wall)
-	default:
-		return countedAt(fields, &r.out.Client, &r.out.Server)
-	}
 }
 
 func (r *reader) end(text string) error {
