@@ -37,7 +37,7 @@ func pingPongCommand(root string) *cobra.Command {
 	flags := &pingPongFlags{
 		request: traffic.DefaultRequest(), transport: transportChoice(), waiting: waitingChoice(),
 		report: &usage.Choice{Value: "half", Allowed: []string{"half", "round-trip"}}, output: latencyOutput(),
-		timestamps: &usage.Choice{Value: "program", Allowed: []string{"program", "kernel"}},
+		timestamps: &usage.Choice{Value: "program", Allowed: []string{"program", "kernel", "nic"}},
 	}
 	command := &cobra.Command{
 		Use:   "pingpong --server | --client HOST",
@@ -51,8 +51,9 @@ kubectl lowlatency probe pingpong ... The path that messages really took is read
 ends and printed with the result.
 
 With --timestamps kernel, the kernel of the client also stamps messages as the driver hands them to the device, and as
-they come back: a second table tells what of the latencies is on the wire, with the network and the server, and what is
-of the client's own host.`,
+they come back; with nic, the NIC does so by its own clock, where it can stamp each message, for which it is set with
+CAP_NET_ADMIN and put back at the end. A second table tells what of the latencies is on the wire, with the network and
+the server, and what is of the client's own host.`,
 		Example: "  kubectl lowlatency probe pingpong --server\n  kubectl lowlatency probe pingpong --client 10.0.0.2 --transport udp --sizes 32,64,256\n" +
 			"  kubectl lowlatency probe pingpong --client 10.0.0.2 --limit 99=20us --accelerated -o json > result.json",
 		Args: usage.NoArguments,
@@ -87,7 +88,7 @@ func (f *pingPongFlags) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&r.Timeout, "timeout", r.Timeout, "how long a datagram may take before it is lost")
 	flags.Var(f.report, "report", "report half of the round trip, or all of it")
 	flags.VarP(f.output, "output", "o", "output format")
-	flags.Var(f.timestamps, "timestamps", "who takes times at the client: the program alone, or the kernel besides, where the driver hands over messages")
+	flags.Var(f.timestamps, "timestamps", "who takes times at the client: the program alone, or besides the kernel, where the driver hands over messages, or the NIC")
 	flags.StringVar(&f.times, "times", "", "write every round trip, as the clock gave it, to this `FILE`: a line of size and nanoseconds for each")
 }
 
@@ -96,7 +97,7 @@ func (f *pingPongFlags) measure(ctx context.Context, out, complaints io.Writer) 
 	r := &f.request
 	r.Host, r.Port, r.CPU, r.Transport, r.Waiting = f.client, f.port, f.cpu, transportOf(f.transport), waitingOf(f.waiting)
 	r.RoundTrip = f.report.Value == "round-trip"
-	r.Stamper = map[string]latency.Stamper{"kernel": latency.StampedByKernel}[f.timestamps.Value]
+	r.Stamper = map[string]latency.Stamper{"kernel": latency.StampedByKernel, "nic": latency.StampedByNIC}[f.timestamps.Value]
 	if r.Sizes == nil {
 		r.Sizes = traffic.DefaultSizes(r.Transport)
 		if f.frames != "" {
@@ -117,6 +118,7 @@ func (f *pingPongFlags) measure(ctx context.Context, out, complaints io.Writer) 
 	shown := progress.New(complaints)
 	defer shown.End()
 	options := traffic.Options{Program: path, Request: *r, Budget: budget, Progress: showTraffic(shown, nothing, r.RoundTrip)}
+	options.Notice = func(sentence string) { _, _ = fmt.Fprintln(complaints, sentence) }
 	if f.times != "" {
 		file, err := newTimesFile(f.times)
 		if err != nil {

@@ -57,6 +57,8 @@ type Options struct {
 	Progress func(Progress)
 	// Environment of the program; nil for that of this one.
 	Environment []string
+	// Notice gets a sentence before a NIC of this host is set for the measurement, and where it could not be put back; nil where none is to be set.
+	Notice func(string)
 	// Times is called with all round trips of each size, in nanoseconds, in the order in which they were taken; nil for not at all.
 	Times func(SizeTimes) error
 }

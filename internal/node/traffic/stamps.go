@@ -56,7 +56,12 @@ func (r *Request) checkStamps(environment []string, budget latency.Budget) error
 }
 
 // stamping is who stamps the messages of a measurement.
-type stamping struct{ setup *latency.Stamping }
+type stamping struct {
+	setup *latency.Stamping
+	// nic is set for the measurement; nil for stamps of the kernel.
+	nic    *nicStamping
+	notice func(string)
+}
 
 // openStamping prepares the stamps that a measurement asks for, if any.
 func openStamping(options *Options) (*stamping, error) {
@@ -71,13 +76,30 @@ func openStamping(options *Options) (*stamping, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &stamping{&latency.Stamping{By: r.Stamper, Interface: by}}, nil
+	s := &stamping{setup: &latency.Stamping{By: r.Stamper, Interface: by}, notice: options.Notice}
+	if r.Stamper == latency.StampedByNIC {
+		if s.nic, err = openNICOfHost(by, s.notice); err != nil {
+			return nil, err
+		}
+		s.setup.Clock = s.nic.clock
+	}
+	return s, nil
 }
 
-// close ends the stamping of messages, and says in the result, which may be nil, what there was.
+// close ends the stamping of messages, puts back what was set for it, and says in the result, which may be nil, what there was.
 func (s *stamping) close(result *latency.Result) {
+	var left error
+	if s.nic != nil {
+		left = s.nic.putBack()
+	}
+	if left != nil {
+		s.notice(left.Error())
+	}
 	if result == nil || s.setup == nil {
 		return
+	}
+	if left != nil {
+		result.Remarks = append(result.Remarks, left.Error())
 	}
 	result.Setup.Stamping = s.setup
 	for i := range result.Sizes {
