@@ -89,9 +89,9 @@ func TestRateOf(t *testing.T) {
 	if math.Abs(got.AchievedPerSecond-1000) > 1e-9 || got.AnswersLost != 1 || got.Load != (latency.Stream{Sent: 10, Lost: 3, Duplicates: 1, Reordered: 2, Gaps: 3}) {
 		t.Errorf("%+v", got)
 	}
-	if got.FromIntended.MaximumNanoseconds != 1600 || got.FromIntended.MinimumNanoseconds != 0 || got.FromActual.MaximumNanoseconds != 1100 ||
-		got.WayBackNanoseconds != 400 || got.BelowWayBack != 1 {
-		t.Errorf("%+v", got)
+	nanoseconds := []int64{got.FromIntended.MaximumNanoseconds, got.FromIntended.MinimumNanoseconds, got.FromActual.MaximumNanoseconds, got.WayBackNanoseconds}
+	if diff := cmp.Diff([]int64{1600, 0, 1100, 400}, nanoseconds); diff != "" || got.BelowWayBack != 1 {
+		t.Errorf("%s: %+v", diff, got)
 	}
 	want := latency.TimeLineOf(9_000_000, maps.All(map[int64]int64{0: 1600}))
 	if diff := cmp.Diff(want, got.TimeLine); diff != "" {
