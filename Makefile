@@ -325,6 +325,11 @@ lab-judges: programs-lab-judges ## Judge the measurements over the network besid
 	@mkdir -p dist
 	LAB_TABLE=$(CURDIR)/dist/lab-judges.txt go test -tags lab -count=1 -timeout 60m -v -run '^TestBetweenMachines$$' ./test/lab/judges
 
+.PHONY: lab-stamps
+lab-stamps: programs-lab-stamps ## Show what stamps of messages emulated NICs give, and that what the command says of them is true; the table is in dist/lab-stamps.txt.
+	@mkdir -p dist
+	LAB_TABLE=$(CURDIR)/dist/lab-stamps.txt go test -tags lab -count=1 -timeout 60m -v -run '^TestStampsOfNICs$$' ./test/lab/judges
+
 .PHONY: lab-onload
 lab-onload: programs-lab-onload ## Judge a real Onload on AF_XDP: its modules in an emulated machine, and containers with the device plugin's answer.
 	go test -tags lab -count=1 -timeout 90m -v ./test/lab/onload

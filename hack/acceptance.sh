@@ -43,6 +43,7 @@ lab         real kernels against their plans
 lab-pools   NIC pools on a real kubelet
 lab-netem   what measurements over the network count, against the kernel's network emulator
 lab-judges  measurements over the network beside sockperf and qperf, between two emulated machines
+lab-stamps  stamps of messages by emulated NICs, and what is said where there are none
 lab-onload  verdicts about a real Onload, on AF_XDP
 lab-enact   ordinary hosts with GRUB changed by the guard, and by the operator on a real control plane
 jitter-pair a CPU of an emulated machine before and after its plan

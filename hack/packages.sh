@@ -17,29 +17,31 @@ ip                  iproute2         test latency-pictures test-testpmd
 openssl             openssl          test
 jq                  jq               test docs-test
 curl                curl             example-hosts docs-test
-gcc                 gcc,libc6-dev    test judge-latency latency-pictures bench lab-pools lab-latency lab-netem lab-judges traffic-image image-twice test-docker-build release test-release docs-test
-/usr/include/stdio.h libc6-dev       test judge-latency latency-pictures bench lab-pools lab-latency lab-netem lab-judges traffic-image image-twice test-docker-build release test-release docs-test
+gcc                 gcc,libc6-dev    test judge-latency latency-pictures bench lab-pools lab-latency lab-netem lab-stamps lab-judges traffic-image image-twice test-docker-build release test-release docs-test
+/usr/include/stdio.h libc6-dev       test judge-latency latency-pictures bench lab-pools lab-latency lab-netem lab-stamps lab-judges traffic-image image-twice test-docker-build release test-release docs-test
 x86_64-linux-gnu-gcc  gcc-x86-64-linux-gnu,libc6-dev-amd64-cross  lab-pools lab-latency traffic-image image-twice test-docker-build release test-release docs-test
 aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu,libc6-dev-arm64-cross lab-pools lab-latency traffic-image image-twice test-docker-build release test-release docs-test
 dpkg-deb            dpkg             lab-pools lab-latency traffic-image image-twice test-docker-build release test-release docs-test
-apt-get             apt              test-must-gather lab lab-short lab-pools lab-latency lab-netem lab-judges lab-onload lab-enact lab-image jitter-pair traffic-image image-twice test-docker-build release test-release docs-test
+apt-get             apt              test-must-gather lab lab-short lab-pools lab-latency lab-netem lab-stamps lab-judges lab-onload lab-enact lab-image jitter-pair traffic-image image-twice test-docker-build release test-release docs-test
 tc                  iproute2         judge-latency latency-pictures bench test-testpmd
 sockperf            sockperf         judge-latency bench lab-judges
 qperf               qperf            judge-latency lab-judges
 oslat               rt-tests         judge-jitter
 dpdk-testpmd        dpdk-dev         test-testpmd
 sysctl              procps           test-testpmd
-qemu-system-x86_64  qemu-system-x86  lab lab-short lab-pools lab-latency lab-netem lab-judges lab-onload lab-enact lab-image jitter-pair
-systemctl           systemd          lab lab-short lab-pools lab-latency lab-netem lab-judges lab-onload lab-enact lab-image
-qemu-img            qemu-utils       lab lab-short lab-pools lab-latency lab-netem lab-judges lab-onload lab-enact lab-image
-mmdebstrap          mmdebstrap       lab lab-short lab-pools lab-latency lab-netem lab-judges lab-onload lab-enact lab-image test-must-gather test-docker-build
-mke2fs              e2fsprogs        lab lab-short lab-pools lab-latency lab-netem lab-judges lab-onload lab-enact lab-image
+qemu-system-x86_64  qemu-system-x86  lab lab-short lab-pools lab-latency lab-netem lab-stamps lab-judges lab-onload lab-enact lab-image jitter-pair
+systemctl           systemd          lab lab-short lab-pools lab-latency lab-netem lab-stamps lab-judges lab-onload lab-enact lab-image
+qemu-img            qemu-utils       lab lab-short lab-pools lab-latency lab-netem lab-stamps lab-judges lab-onload lab-enact lab-image
+mmdebstrap          mmdebstrap       lab lab-short lab-pools lab-latency lab-netem lab-stamps lab-judges lab-onload lab-enact lab-image test-must-gather test-docker-build
+mke2fs              e2fsprogs        lab lab-short lab-pools lab-latency lab-netem lab-stamps lab-judges lab-onload lab-enact lab-image
 cpio                cpio             lab jitter-pair
 git                 git              test docs-test bundle-fixture test-upgrade olm argocd argocd-olm lab-onload lab-pools lab-latency lab-enact traffic-image image-twice test-docker-build release test-release
 tar                 tar              bundle-fixture test-upgrade olm argocd-olm test-hwloc lab-onload lab-pools lab-latency jitter-pair
 buildah             buildah          test-docker-build
+ethtool             ethtool          lab-stamps
+hwstamp_ctl         linuxptp         lab-stamps
 strip               binutils         lab-onload
-dpkg                dpkg             lab lab-pools lab-latency jitter-pair
+dpkg                dpkg             lab lab-pools lab-latency lab-stamps jitter-pair
 script              bsdutils         demo-picture
 chromium            chromium         dashboard-picture
 node                nodejs           dashboard-picture

@@ -230,6 +230,7 @@ func TestScriptsOfLabsUseKnownPrograms(t *testing.T) {
 		"lab-latency": append([]string{"hack/lab/qemu/build.sh"}, image...),
 		"lab-netem":   image,
 		"lab-judges":  image,
+		"lab-stamps":  append([]string{"hack/lab/qemu/build.sh"}, image...),
 		"lab-onload":  append([]string{"hack/lab/onload/build.sh"}, image...),
 		"lab-enact":   {"hack/lab/debian.sh", "hack/lab/grub/build.sh"},
 		"jitter-pair": {"hack/jitter/pair.sh"},

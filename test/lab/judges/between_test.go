@@ -38,7 +38,7 @@ func TestBetweenMachines(t *testing.T) {
 		t.Fatal(err)
 	}
 	folder := programs(t)
-	carry(t, folder, "sockperf", "qperf")
+	carry(t, "lab-judges", folder, "sockperf", "qperf")
 	one, other := lab.NewWire(t.TempDir())
 	// Both boot at the same time.
 	starting := make(chan *lab.Machine)
@@ -156,8 +156,8 @@ func watch(t *testing.T, client, server *lab.Machine) func() string {
 	}
 }
 
-// carry puts programs of this machine into a folder, with the libraries that they load and the loader itself: those of the machine may be older.
-func carry(t *testing.T, folder string, names ...string) {
+// carry puts programs of this machine, which a target of make needs, into a folder, with the libraries that they load and the loader itself: those of the machine may be older.
+func carry(t *testing.T, target, folder string, names ...string) {
 	t.Helper()
 	if err := os.Mkdir(filepath.Join(folder, filepath.Base(carried)), 0o755); err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func carry(t *testing.T, folder string, names ...string) {
 	for _, name := range names {
 		program, err := exec.LookPath(name)
 		if err != nil {
-			t.Fatalf("%s is missing: make packages TARGETS=lab-judges installs it: %v", name, err)
+			t.Fatalf("%s is missing: make packages TARGETS=%s installs it: %v", name, target, err)
 		}
 		out, err := exec.CommandContext(t.Context(), "ldd", program).Output()
 		if err != nil {
