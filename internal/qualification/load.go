@@ -74,6 +74,10 @@ func loadOf(given *v1alpha1.LoadSearchTest) *Load {
 	confirm := cmp.Or(given.ConfirmSeconds, max(defaultConfirmSeconds, trial))
 	sniff := cmp.Or(given.SniffSeconds, min(defaultSniffSeconds, trial))
 	l.Sniff, l.Trial, l.Confirm = time.Duration(sniff)*time.Second, time.Duration(max(trial, sniff))*time.Second, time.Duration(confirm)*time.Second
+	if given.Growth == nil && l.Trial < time.Duration(l.secondsForProbes())*time.Second {
+		// Rules of the API refuse such trials; where those are not in force, a bound that nobody asked for keeps no search from being made.
+		l.GrowthPercent = 0
+	}
 	return l
 }
 
