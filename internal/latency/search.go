@@ -113,7 +113,7 @@ func (o *SearchOptions) checkRules() error {
 	if o.Granularity < 0.001 || o.Granularity > 1 || o.Retries < 0 || o.Growth < 0 || o.Growth > 0 && o.Growth < 1 {
 		return fmt.Errorf("granularity %g is from 0.001 to 1, and growth %g at least 1", o.Granularity, o.Growth)
 	}
-	if percent := o.highestPercent(); percent > 0 && float64(o.Probes)*o.Search.Seconds()*ProbesBack < float64(Samples(percent)) {
+	if percent := o.highestPercent(); percent > 0 && !carries(o.Probes, o.Search, percent) {
 		return fmt.Errorf("%d probes a second for %s do not carry %g %%, which takes %d samples: send more, or search longer", o.Probes, o.Search, percent, Samples(percent))
 	}
 	return nil
@@ -121,6 +121,24 @@ func (o *SearchOptions) checkRules() error {
 
 // ProbesBack is the share of probes that must come back from a trial whose percentiles are judged.
 const ProbesBack = 0.9
+
+// DefaultGrowthPercent is the percentile whose growth is bounded where nobody says otherwise: a queue that builds up shows in the middle of all latencies, which
+// takes the fewest samples.
+const DefaultGrowthPercent = 50
+
+// DefaultGrowth is how many times as large that may be as at the low rate; 0, which is no bound, where the probes of a trial do not carry it.
+func DefaultGrowth(probesPerSecond uint64, trial time.Duration) float64 {
+	const queued = 10
+	if !carries(probesPerSecond, trial, DefaultGrowthPercent) {
+		return 0
+	}
+	return queued
+}
+
+// carries reports whether the probes of a trial carry a percentile, less those that need not come back.
+func carries(perSecond uint64, trial time.Duration, percent float64) bool {
+	return float64(perSecond)*trial.Seconds()*ProbesBack >= float64(Samples(percent))
+}
 
 // highestPercent is the highest percentile that trials are judged by; 0 for none.
 func (o *SearchOptions) highestPercent() float64 {

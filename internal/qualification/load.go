@@ -26,8 +26,8 @@ const (
 	defaultTrialSeconds                 = 15
 	defaultConfirmSeconds               = 60
 	defaultRetries                      = 1
-	// A queue that builds up shows in the middle of all latencies, which every trial carries.
-	defaultGrowthPercentile, defaultGrowthPercent = v1alpha1.P50, 1000
+	// defaultGrowthPercentile is that of latency.DefaultGrowthPercent.
+	defaultGrowthPercentile = v1alpha1.P50
 	// A search that finds no end has time for so many pairs of a sniff and a trial, and for so many confirmations.
 	pairsOfTrials, confirmations = 60, 4
 )
@@ -44,7 +44,8 @@ type Load struct {
 	// GranularityPartsPerThousand is how far apart the best pass and the lowest fail may be.
 	GranularityPartsPerThousand int32
 	LossPartsPerMillion         int32
-	// Percentiles bound those of probes, and GrowthPercentile may be GrowthPercent of that of the lowest rate.
+	// Percentiles bound those of probes, and GrowthPercentile may be GrowthPercent of that of the lowest rate; 0 where
+	// nothing bounds it.
 	Percentiles      []v1alpha1.LatencyPercentile
 	GrowthPercentile v1alpha1.PercentileName
 	GrowthPercent    int32
@@ -65,7 +66,7 @@ func loadOf(given *v1alpha1.LoadSearchTest) *Load {
 		Retries:                     ptr.Deref(given.Retries, defaultRetries),
 	}
 	l.Lowest = cmp.Or(given.LowestMessagesPerSecond, min(defaultLowestRate, l.Highest, cmp.Or(given.FirstMessagesPerSecond, defaultLowestRate)))
-	l.GrowthPercentile, l.GrowthPercent = defaultGrowthPercentile, defaultGrowthPercent
+	l.GrowthPercentile = defaultGrowthPercentile
 	l.First = cmp.Or(given.FirstMessagesPerSecond, min(max(defaultFirstRate, l.Lowest), l.Highest))
 	if given.Growth != nil {
 		l.GrowthPercentile, l.GrowthPercent = given.Growth.Percentile, given.Growth.MaximumPercent
@@ -74,9 +75,8 @@ func loadOf(given *v1alpha1.LoadSearchTest) *Load {
 	confirm := cmp.Or(given.ConfirmSeconds, max(defaultConfirmSeconds, trial))
 	sniff := cmp.Or(given.SniffSeconds, min(defaultSniffSeconds, trial))
 	l.Sniff, l.Trial, l.Confirm = time.Duration(sniff)*time.Second, time.Duration(max(trial, sniff))*time.Second, time.Duration(confirm)*time.Second
-	if given.Growth == nil && l.Trial < time.Duration(l.secondsForProbes())*time.Second {
-		// Rules of the API refuse such trials; where those are not in force, a bound that nobody asked for keeps no search from being made.
-		l.GrowthPercent = 0
+	if given.Growth == nil {
+		l.GrowthPercent = int32(percent * latency.DefaultGrowth(uint64(l.ProbesPerSecond), l.Trial))
 	}
 	return l
 }
@@ -101,7 +101,7 @@ func (l *Load) Granularity() float64 {
 	return float64(l.GranularityPartsPerThousand) / partsPerThousand
 }
 
-// Growth is how many times as large a percentile may be as at the lowest rate.
+// Growth is how many times as large a percentile may be as at the lowest rate; 0 where nothing bounds it.
 func (l *Load) Growth() float64 { return float64(l.GrowthPercent) / percent }
 
 // LoadRecord is what a search found, in the record of the repetition that found the lowest rate. The rates of the record are those of its Trials.

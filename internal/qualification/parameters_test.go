@@ -9,6 +9,7 @@ import (
 	"time"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 )
 
 // TestHashesStay: results that are there were measured with these parameters. A version of the operator that tells another hash of one of these would
@@ -96,5 +97,26 @@ func set(t *testing.T, field reflect.Value) {
 		field.SetInt(7)
 	default:
 		field.SetString("other")
+	}
+}
+
+// TestGrowthByDefault: the median is bounded where the probes of a trial carry it, as trials do whose length nobody gives.
+func TestGrowthByDefault(t *testing.T) {
+	if got := PercentOf(defaultGrowthPercentile); got != latency.DefaultGrowthPercent {
+		t.Errorf("the percentile is %g, and %d is bounded", got, latency.DefaultGrowthPercent)
+	}
+	for name, tc := range map[string]struct {
+		given v1alpha1.LoadSearchTest
+		want  float64
+	}{
+		"nothing given":     {v1alpha1.LoadSearchTest{}, 10},
+		"few probes":        {v1alpha1.LoadSearchTest{ProbesPerSecond: 1}, 10},
+		"a trial just long": {v1alpha1.LoadSearchTest{ProbesPerSecond: 15, TrialSeconds: 15}, 10},
+		"a trial too short": {v1alpha1.LoadSearchTest{ProbesPerSecond: 14, TrialSeconds: 15}, 0},
+		"somebody's own":    {v1alpha1.LoadSearchTest{Growth: &v1alpha1.LatencyGrowth{Percentile: v1alpha1.P50, MaximumPercent: 150}}, 1.5},
+	} {
+		if got := loadOf(&tc.given).Growth(); got != tc.want {
+			t.Errorf("%s: %g times, want %g", name, got, tc.want)
+		}
 	}
 }

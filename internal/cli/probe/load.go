@@ -21,11 +21,13 @@ type searchFlags struct {
 	search                         latency.SearchOptions
 	minimum, start, maximum, least uint
 	probes                         uint
+	// isGiven reports whether somebody has given a flag.
+	isGiven func(string) bool
 }
 
 func newSearchFlags() searchFlags {
 	return searchFlags{search: latency.SearchOptions{
-		Granularity: 0.01, Sniff: 2 * time.Second, Search: 15 * time.Second, Confirm: time.Minute, Retries: 1, Growth: 10, GrowthPercent: 50,
+		Granularity: 0.01, Sniff: 2 * time.Second, Search: 15 * time.Second, Confirm: time.Minute, Retries: 1, GrowthPercent: latency.DefaultGrowthPercent,
 	}}
 }
 
@@ -62,6 +64,7 @@ Latencies are those of probes, a second stream of few messages.`,
 
 func (f *searchFlags) register(flags *pflag.FlagSet) {
 	o := &f.search
+	f.isGiven = flags.Changed
 	flags.UintVar(&f.minimum, "minimum", 1000, "least rate, with which others are compared, in messages a second")
 	flags.UintVar(&f.start, "start", 10_000, "rate to begin with")
 	flags.UintVar(&f.maximum, "highest", 10_000_000, "highest rate to try")
@@ -72,7 +75,7 @@ func (f *searchFlags) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.Search, "search", o.Search, "how long a trial is")
 	flags.DurationVar(&o.Confirm, "confirm", o.Confirm, "how long the best rate must hold")
 	flags.IntVar(&o.Retries, "retries", o.Retries, "how often a trial that did not pass is made again")
-	flags.Float64Var(&o.Growth, "growth", o.Growth, "how many times as large the percentile of --growth-percentile may be as at the least rate; 0 for no limit")
+	flags.Float64Var(&o.Growth, "growth", 0, "how many times as large the percentile of --growth-percentile may be as at the least rate; 0 for no limit, 10 when omitted")
 	flags.Float64Var(&o.GrowthPercent, "growth-percentile", o.GrowthPercent, "which percentile may grow by --growth")
 }
 
@@ -90,6 +93,9 @@ func (f *searchFlags) options(budget *latency.Budget) latency.SearchOptions {
 	o := f.search
 	o.Budget, o.Minimum, o.Start, o.Maximum, o.Probes = *budget, uint64(f.minimum), uint64(f.start), uint64(f.maximum), uint64(f.probes)
 	o.Budget.LeastPerSecond = uint64(f.least)
+	if !f.isGiven("growth") {
+		o.Growth = latency.DefaultGrowth(o.Probes, o.Search)
+	}
 	if o.Budget.LossPartsPerMillion == nil {
 		o.Budget.LossPartsPerMillion = new(float64)
 	}

@@ -44,7 +44,7 @@ func TestRateForms(t *testing.T) {
 
 func TestLoadForms(t *testing.T) {
 	port := served(t)
-	search := []string{"--minimum", "50", "--start", "50", "--highest", "100", "--probes", "50", "--sniff", "100ms", "--search", "200ms", "--confirm", "200ms", "--granularity", "0.5", "--growth", "0"}
+	search := []string{"--minimum", "50", "--start", "50", "--highest", "100", "--probes", "50", "--sniff", "100ms", "--search", "200ms", "--confirm", "200ms", "--granularity", "0.5"}
 	out, err := client(t, stream(t, "load", port, search...)...)
 	if err == nil || !strings.Contains(out, "best pass") || !strings.Contains(out, "#Low") {
 		t.Errorf("the rates end where the generator's do, and that is no pass: %v: %s", err, out)
