@@ -214,13 +214,14 @@ func (d *decider) whyServerEnded(job *batchv1.Job) *fault {
 	if len(pods) == 0 {
 		return faultf(v1alpha1.TestPeerFailed, "Job %s of the server ended without a pod: %s", job.Name, whyEnded(job))
 	}
-	ended := endOf(pods[0])
+	at := max(0, slices.IndexFunc(pods, func(pod *corev1.Pod) bool { return endOf(pod) != nil }))
+	ended := endOf(pods[at])
 	if ended != nil {
 		if record, err := qualification.Parse(ended.Message); err == nil && record.Problem != nil {
 			return faultf(record.Problem.Reason, "the server: %s", record.Problem.Message)
 		}
 	}
-	return faultf(v1alpha1.TestPeerFailed, "pod %s of the server has ended: %s", pods[0].Name, whyFailed(pods[0], ended))
+	return faultf(v1alpha1.TestPeerFailed, "pod %s of the server has ended: %s", pods[at].Name, whyFailed(pods[at], ended))
 }
 
 // awaitServer makes the Job of the client when the pod of the server is ready, and gives up when that takes too long.

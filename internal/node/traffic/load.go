@@ -145,9 +145,15 @@ func addTo(result, later *latency.Result) {
 	result.Path, result.Remarks = result.Path.And(later.Path), append(result.Remarks, later.Remarks...)
 }
 
-// finished puts what a search found into its result.
+// finished puts what a search found into its result. Of the way back it speaks once, at the low rate, with which the others are compared.
 func finished(result *latency.Result, search *latency.Search) *latency.Result {
 	load := search.Found()
 	result.Load, result.Rates = &load, nil
+	if len(load.Trials) == 0 {
+		return result
+	}
+	if remark := wayBackRemark(&load.Trials[0].Rate); remark != "" {
+		result.Remarks = append(result.Remarks, remark)
+	}
 	return result
 }

@@ -20,8 +20,8 @@ const (
 	// longestLine and mostLines bound what the program may print besides times.
 	longestLine = 8192
 	mostLines   = 100_000
-	// mostTimes bounds the times of one block, as the program itself does: the most are two stamps for each message.
-	mostTimes = 2 * 101_000_000
+	// mostTimes bounds the times of one block, as the program itself does; stamps are two for each of them.
+	mostTimes = 101_000_000
 	// done is the word for the end of a whole measurement.
 	done = "Done"
 	// readAtOnce is how many times are read before there is memory for more.
@@ -220,6 +220,9 @@ func (r *reader) samples(fields []string) error {
 	if err := scan(fields, &one.Bytes, &count, &one.Lost, &one.Stray, &one.Elapsed); err != nil {
 		return err
 	}
+	if count > mostTimes {
+		return fmt.Errorf("%d times are too many", count)
+	}
 	var err error
 	if one.Times, err = r.times(count); err != nil {
 		return err
@@ -278,9 +281,6 @@ func (r *reader) stream(fields []string) error {
 // times reads a block of times and the end of its line.
 func (r *reader) times(count uint64) ([]int64, error) {
 	var times []int64
-	if count > mostTimes {
-		return nil, fmt.Errorf("%d times are too many", count)
-	}
 	block := make([]byte, 8*readAtOnce)
 	for left := int(count); left > 0; {
 		n := min(left, readAtOnce)

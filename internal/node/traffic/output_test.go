@@ -75,7 +75,7 @@ func TestReadRefuses(t *testing.T) {
 		"no number":         {start + "clock x\n", "invalid syntax"},
 		"times that lack":   {start + "samples 1 2 0 0 0\n12345678", "2 of 2 times are missing"},
 		"times without end": {start + "samples 1 1 0 0 0\n123456789", "do not end with a line"},
-		"too many times":    {start + "samples 1 202000001 0 0 0\n", "are too many"},
+		"too many times":    {start + "samples 1 101000001 0 0 0\n", "are too many"},
 		"counted words":     {start + "counted client 8 9\n", "4 words are needed"},
 		"a part of nothing": {start + "part client 1 1 1 1\n", "no such part was measured"},
 		"a part of no end":  {start + "samples 1 0 0 0 0\n\npart\n", "no such part was measured"},

@@ -114,7 +114,16 @@ func MeasureRates(ctx context.Context, program string, request RateRequest, budg
 	if err != nil {
 		return nil, err
 	}
-	return resultOf(latency.KindRateSweep, &request.Request, thisHost(request.CPU, request.Environment), output, budget)
+	result, err := resultOf(latency.KindRateSweep, &request.Request, thisHost(request.CPU, request.Environment), output, budget)
+	if err != nil {
+		return nil, err
+	}
+	for i := range result.Rates {
+		if remark := wayBackRemark(&result.Rates[i]); remark != "" {
+			result.Remarks = append(result.Remarks, remark)
+		}
+	}
+	return result, nil
 }
 
 // rateTimes are a rate without its distributions, and the times these are made of, in the order in which they were taken.

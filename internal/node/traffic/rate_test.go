@@ -102,13 +102,12 @@ func TestRateOf(t *testing.T) {
 	}
 }
 
-func TestRemarkWayBack(t *testing.T) {
-	for below, want := range map[uint64]int{0: 0, 9: 0, 10: 1} {
-		swept := &latency.Result{Rates: []latency.Rate{{FromIntended: latency.Distribution{Samples: 1000}, BelowWayBack: below, WayBackNanoseconds: 400}}}
-		remarkWayBack(swept)
-		said := strings.Contains(strings.Join(swept.Remarks, ""), fmt.Sprintf("%d of 1000 answers took less in all than 400ns", below))
-		if len(swept.Remarks) != want || said != (want == 1) {
-			t.Errorf("%d below: remarks %q", below, swept.Remarks)
+func TestWayBackRemark(t *testing.T) {
+	for below, want := range map[uint64]bool{0: false, 9: false, 10: true} {
+		remark := wayBackRemark(&latency.Rate{FromIntended: latency.Distribution{Samples: 1000}, BelowWayBack: below, WayBackNanoseconds: 400})
+		said := strings.Contains(remark, fmt.Sprintf("%d of 1000 answers took less in all than 400ns", below))
+		if said != want || (remark != "") != want {
+			t.Errorf("%d below: remark %q", below, remark)
 		}
 	}
 }

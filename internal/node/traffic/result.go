@@ -61,7 +61,6 @@ func resultOf(kind latency.Kind, request *Request, here latency.Host, output *Ou
 		}
 		result.Rates = append(result.Rates, one)
 	}
-	remarkWayBack(result)
 	if output.End != done {
 		reason, known := reasons()[output.End]
 		if !known {
@@ -89,15 +88,15 @@ func judge(result *latency.Result, output *Output, budget latency.Budget) {
 	judgeClocks(result, output)
 }
 
-// remarkWayBack says where the estimate of one way comes out below nothing for more than one answer in a hundred, so that low percentiles say little.
-func remarkWayBack(result *latency.Result) {
-	for i := range result.Rates {
-		r := &result.Rates[i]
-		if taken := r.FromIntended.Samples; r.BelowWayBack > 0 && r.BelowWayBack >= taken/100 {
-			result.Remarks = append(result.Remarks, fmt.Sprintf("%d messages a second: %d of %d answers took less in all than %s, the mean half of a round trip before, which is taken off "+
-				"as the way back; they count as 0: --report round-trip tells what was measured", r.PerSecond, r.BelowWayBack, taken, time.Duration(r.WayBackNanoseconds)))
-		}
+// wayBackRemark says that the estimate of one way comes out below nothing for at least one answer in a hundred, so that low percentiles say little; "" where it
+// does not.
+func wayBackRemark(r *latency.Rate) string {
+	taken := r.FromIntended.Samples
+	if r.BelowWayBack == 0 || r.BelowWayBack < taken/100 {
+		return ""
 	}
+	return fmt.Sprintf("%d messages a second: %d of %d answers took less in all than %s, the mean half of a round trip before, which is taken off "+
+		"as the way back; they count as 0: --report round-trip tells what was measured", r.PerSecond, r.BelowWayBack, taken, time.Duration(r.WayBackNanoseconds))
 }
 
 // sizeOf is what was found with messages of one size; reading the clock has a cost in nanoseconds.
