@@ -77,7 +77,7 @@ func (r *TestReconciler) reconcile(ctx context.Context, key client.ObjectKey) (t
 	decision := latencytest.Decide(world)
 	if len(decision.Start) > 0 {
 		// Another test may have begun on a node since the cache was filled.
-		if world.Elsewhere, err = runningElsewhere(ctx, r.live, test); err != nil {
+		if world.Elsewhere, err = r.runningElsewhere(ctx, r.live, test); err != nil {
 			return 0, err
 		}
 		decision = latencytest.Decide(world)
@@ -113,7 +113,7 @@ func (r *TestReconciler) gather(ctx context.Context, test *v1alpha1.LatencyTest)
 	if w.Pools, err = livingPools(ctx, r.client); err != nil {
 		return nil, err
 	}
-	if w.Elsewhere, err = runningElsewhere(ctx, r.client, test); err != nil {
+	if w.Elsewhere, err = r.runningElsewhere(ctx, r.client, test); err != nil {
 		return nil, err
 	}
 	return w, r.gatherJobs(ctx, w)
@@ -152,19 +152,29 @@ func (r *TestReconciler) gatherJobs(ctx context.Context, w *latencytest.World) e
 	return nil
 }
 
-func runningElsewhere(ctx context.Context, reader client.Reader, test *v1alpha1.LatencyTest) (latencytest.InUse, error) {
+// runningElsewhere is what other tests use, by a reader of the cache or of the API server. It changes nothing that it reads.
+func (r *TestReconciler) runningElsewhere(ctx context.Context, reader client.Reader, test *v1alpha1.LatencyTest) (latencytest.InUse, error) {
 	var tests v1alpha1.LatencyTestList
-	if err := reader.List(ctx, &tests); err != nil {
-		return latencytest.InUse{}, fmt.Errorf("listing LatencyTests: %w", err)
-	}
-	used := latencytest.RunningElsewhere(tests.Items, test)
 	var jobs batchv1.JobList
 	var pods corev1.PodList
 	ofTests := client.HasLabels{v1alpha1.LabelLatencyTest}
-	if err := errors.Join(reader.List(ctx, &jobs, ofTests), reader.List(ctx, &pods, ofTests)); err != nil {
-		return latencytest.InUse{}, fmt.Errorf("listing Jobs and Pods of LatencyTests: %w", err)
+	if err := errors.Join(reader.List(ctx, &tests, client.UnsafeDisableDeepCopy), reader.List(ctx, &jobs, ofTests, client.UnsafeDisableDeepCopy),
+		reader.List(ctx, &pods, ofTests, client.UnsafeDisableDeepCopy)); err != nil {
+		return latencytest.InUse{}, fmt.Errorf("listing LatencyTests, their Jobs and their Pods: %w", err)
 	}
-	used.Leave(tests.Items, jobs.Items, pods.Items)
+	used := latencytest.RunningElsewhere(tests.Items, test)
+	known := jobs.Items
+	for _, key := range latencytest.UnknownJobs(jobs.Items, pods.Items) {
+		// Whoever has made it may have given the label to its pods alone.
+		job, err := get(ctx, r.live, key, &batchv1.Job{})
+		if err != nil {
+			return latencytest.InUse{}, err
+		}
+		if job != nil {
+			known = append(known, *job)
+		}
+	}
+	used.Leave(tests.Items, known, pods.Items)
 	return used, nil
 }
 

@@ -76,8 +76,8 @@ func (u *InUse) add(test *v1alpha1.LatencyTest) {
 }
 
 // Leave adds the nodes on which a pod has not ended whose Job, or the test of that, was deleted: the garbage collector deletes it, which takes a moment, and until
-// then it has CPUs and may send. A pod that somebody else labels so that it looks like one is not believed for long: the collector deletes it,
-// too, unless its Job is there and belongs to a test that is there.
+// then it has CPUs and may send. Jobs are those of tests, and those of UnknownJobs that are there. So a pod that somebody else labels like one is not believed
+// for long: either its Job is there and belongs to no test that was deleted, or the collector deletes it, too.
 func (u *InUse) Leave(tests []v1alpha1.LatencyTest, jobs []batchv1.Job, pods []corev1.Pod) {
 	u.Leaving = map[string]string{}
 	living := map[types.UID]bool{}
@@ -90,14 +90,31 @@ func (u *InUse) Leave(tests []v1alpha1.LatencyTest, jobs []batchv1.Job, pods []c
 		owned[jobs[i].UID] = of == nil || of.Kind != "LatencyTest" || living[of.UID]
 	}
 	for i := range pods {
-		pod, of := &pods[i], metav1.GetControllerOf(&pods[i])
-		hasEnded := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-		if hasEnded || of == nil || of.Kind != "Job" || owned[of.UID] {
-			continue
+		if of := jobOfRunning(&pods[i]); of != nil && !owned[of.UID] && pods[i].Spec.NodeName != "" {
+			u.Leaving[pods[i].Spec.NodeName] = pods[i].Namespace + "/" + pods[i].Name
 		}
-		u.Leaving[pod.Spec.NodeName] = pod.Namespace + "/" + pod.Name
 	}
-	delete(u.Leaving, "")
+}
+
+// UnknownJobs are those that control pods which have not ended, and are not among these.
+func UnknownJobs(jobs []batchv1.Job, pods []corev1.Pod) []types.NamespacedName {
+	var unknown []types.NamespacedName
+	for i := range pods {
+		of := jobOfRunning(&pods[i])
+		if of != nil && !slices.ContainsFunc(jobs, func(job batchv1.Job) bool { return job.UID == of.UID }) {
+			unknown = append(unknown, types.NamespacedName{Namespace: pods[i].Namespace, Name: of.Name})
+		}
+	}
+	return unknown
+}
+
+// jobOfRunning is the Job that controls a pod; nil where none does, or the pod has ended.
+func jobOfRunning(pod *corev1.Pod) *metav1.OwnerReference {
+	of := metav1.GetControllerOfNoCopy(pod)
+	if of == nil || of.Kind != "Job" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return nil
+	}
+	return of
 }
 
 // Freed reports whether a test uses a node, a group or an address no more that it used: others may wait for it.
