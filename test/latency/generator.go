@@ -42,15 +42,13 @@ func judgeGenerator(ctx context.Context, s *stage) ([]row, error) {
 		return nil, err
 	}
 	defer end()
-	measure := []func(context.Context) (generated, error){s.ours, s.theirs}
+	ours, theirs, err := inTurns(s.rounds, func() (generated, error) { return s.ours(ctx) }, func() (generated, error) { return s.theirs(ctx) })
+	if err != nil {
+		return nil, err
+	}
 	var rates, costs [2][]int64
-	for round := range s.rounds {
-		for turn := range measure {
-			which := (round + turn) % len(measure)
-			found, err := measure[which](ctx)
-			if err != nil {
-				return nil, err
-			}
+	for which, all := range [][]generated{ours, theirs} {
+		for _, found := range all {
 			rates[which] = append(rates[which], int64(found.perSecond))
 			costs[which] = append(costs[which], found.each.Nanoseconds())
 		}

@@ -62,7 +62,7 @@ func (s *stage) compare(ctx context.Context, c comparison, number func(*latency.
 }
 
 // inTurns measures with two programs so many times; who goes first changes.
-func inTurns(rounds int, first, second func() (int64, error)) (firsts, seconds []int64, err error) {
+func inTurns[T any](rounds int, first, second func() (T, error)) (firsts, seconds []T, err error) {
 	for round := range rounds {
 		for _, isFirst := range []bool{round%2 == 0, round%2 != 0} {
 			measure, all := second, &seconds

@@ -6,11 +6,8 @@
 package judges
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -42,8 +39,8 @@ func TestBetweenMachines(t *testing.T) {
 	one, other := lab.NewWire(t.TempDir())
 	// Both boot at the same time.
 	starting := make(chan *lab.Machine)
-	go func() { starting <- start(t, image, "server", other, folder) }()
-	client := start(t, image, "client", one, folder)
+	go func() { starting <- start(t, image, end("server", other, folder)) }()
+	client := start(t, image, end("client", one, folder))
 	server := <-starting
 	if client == nil || server == nil {
 		t.FailNow()
@@ -65,33 +62,19 @@ func TestBetweenMachines(t *testing.T) {
 	for _, wrong := range incomplete(result.Stdout) {
 		t.Error(wrong)
 	}
-	if file := os.Getenv("LAB_TABLE"); file != "" {
-		if err := os.WriteFile(file, []byte(table), 0o600); err != nil {
-			t.Error(err)
-		}
-	}
+	keep(t, table)
 }
 
-// start boots one of the machines; nil when it does not come up.
-func start(t *testing.T, image *lab.Image, name string, end lab.Wire, folder string) *lab.Machine {
-	machine, err := image.Start(context.WithoutCancel(t.Context()), lab.Spec{
+// end is a machine at an end of the wire.
+func end(name string, wire lab.Wire, folder string) lab.Spec {
+	return lab.Spec{
 		Name: name,
 		// On one CPU, nothing is ever moved to another within a run.
-		Topology: lab.Topology{Packages: 1, CoresPerPackage: 1, ThreadsPerCore: 1, MebibytesPerNode: 1024},
-		NICs:     []lab.NIC{{ID: cable, Model: lab.Virtio, Wire: end}},
-		Boot:     lab.Boot{Kernel: lab.Standard, Arguments: []string{"net.ifnames=0"}},
+		Topology: lab.Topology{Packages: 1, CoresPerPackage: 1, ThreadsPerCore: 1},
+		NICs:     []lab.NIC{{ID: cable, Model: lab.Virtio, Wire: wire}},
+		Boot:     lab.Boot{Arguments: []string{"net.ifnames=0"}},
 		Files:    folder,
-	}, os.Stderr)
-	if err != nil {
-		t.Error(err)
-		return nil
 	}
-	t.Cleanup(func() {
-		if err := machine.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return machine
 }
 
 // join gives the wire's interface its name and an address.
@@ -153,44 +136,5 @@ func watch(t *testing.T, client, server *lab.Machine) func() string {
 	return func() string {
 		one, other := waited()
 		return busyness(one-clientBefore, other-serverBefore, time.Since(begin))
-	}
-}
-
-// carry puts programs of this machine, which a target of make needs, into a folder, with the libraries that they load and the loader itself: those of the machine may be older.
-func carry(t *testing.T, target, folder string, names ...string) {
-	t.Helper()
-	if err := os.Mkdir(filepath.Join(folder, filepath.Base(carried)), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		program, err := exec.LookPath(name)
-		if err != nil {
-			t.Fatalf("%s is missing: make packages TARGETS=%s installs it: %v", name, target, err)
-		}
-		out, err := exec.CommandContext(t.Context(), "ldd", program).Output()
-		if err != nil {
-			t.Fatalf("asking which libraries %s loads: %v", name, err)
-		}
-		loader, libraries := loaded(string(out))
-		if loader == "" {
-			t.Fatalf("%s has no loader: %s", name, out)
-		}
-		for _, file := range append(libraries, loader, program) {
-			copyProgram(t, file, filepath.Join(folder, filepath.Base(carried), filepath.Base(file)))
-		}
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(starter(carried, loader, name)), 0o755); err != nil { //nolint:gosec // A program that the machine runs.
-			t.Fatal(err)
-		}
-	}
-}
-
-func copyProgram(t *testing.T, from, to string) {
-	t.Helper()
-	content, err := os.ReadFile(from)
-	if err == nil {
-		err = os.WriteFile(to, content, 0o755) //nolint:gosec // A program that the machine runs.
-	}
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -6,11 +6,9 @@
 package judges
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -44,21 +42,16 @@ func TestStampsOfNICs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	machine, err := image.Start(context.WithoutCancel(t.Context()), lab.Spec{
+	machine := start(t, image, lab.Spec{
 		Name:     "stamps",
-		Topology: lab.Topology{Packages: 1, CoresPerPackage: 2, ThreadsPerCore: 1, MebibytesPerNode: 1024},
+		Topology: lab.Topology{Packages: 1, CoresPerPackage: 2, ThreadsPerCore: 1},
 		NICs:     []lab.NIC{{ID: "e1000e", Model: lab.E1000e}, {ID: "igb", Model: lab.Igb}, {ID: "virtio", Model: lab.Virtio}, {ID: "peer", Model: lab.Virtio}},
-		Boot:     lab.Boot{Kernel: lab.Standard, Arguments: []string{"net.ifnames=0"}},
+		Boot:     lab.Boot{Arguments: []string{"net.ifnames=0"}},
 		Files:    stampPrograms(t),
-	}, os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := machine.Stop(); err != nil {
-			t.Error(err)
-		}
 	})
+	if machine == nil {
+		t.FailNow()
+	}
 	m := &stampedMachine{machine, t}
 	t.Logf("on kernel %s", kernelOf(t, machine))
 	m.serves()
@@ -82,22 +75,14 @@ func TestStampsOfNICs(t *testing.T) {
 	})
 	table := strings.Join(rows, "\n") + "\n"
 	t.Log("\n" + table)
-	if file := os.Getenv("LAB_TABLE"); file != "" {
-		if err := os.WriteFile(file, []byte(table), 0o600); err != nil {
-			t.Error(err)
-		}
-	}
+	keep(t, table)
 }
 
 // stampPrograms is a folder with the command, the program that sends and answers, and those of others that know of stamps.
 func stampPrograms(t *testing.T) string {
 	t.Helper()
 	folder := programs(t)
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", filepath.Join(folder, "kubectl-lowlatency"), "./cmd/kubectl-lowlatency")
-	build.Dir, build.Env = repository, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the command: %v\n%s", err, out)
-	}
+	build(t, filepath.Join(folder, "kubectl-lowlatency"), "./cmd/kubectl-lowlatency")
 	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin:/sbin")
 	carry(t, "lab-stamps", folder, "ethtool", "hwstamp_ctl")
 	return folder
