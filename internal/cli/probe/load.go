@@ -75,7 +75,7 @@ func (f *searchFlags) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.Search, "search", o.Search, "how long a trial is")
 	flags.DurationVar(&o.Confirm, "confirm", o.Confirm, "how long the best rate must hold")
 	flags.IntVar(&o.Retries, "retries", o.Retries, "how often a trial that did not pass is made again")
-	flags.Float64Var(&o.Growth, "growth", 0, "how many times as large the percentile of --growth-percentile may be as at the least rate; 0 for no limit, 10 when omitted")
+	flags.Float64Var(&o.Growth, "growth", 0, "how many times as large the percentile of --growth-percentile may be as at the least rate; 0 for no limit; 10 when omitted, where the probes of a trial carry the median")
 	flags.Float64Var(&o.GrowthPercent, "growth-percentile", o.GrowthPercent, "which percentile may grow by --growth")
 }
 

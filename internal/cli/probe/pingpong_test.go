@@ -44,9 +44,15 @@ func trafficProgram(t *testing.T) string {
 // served starts the command's server, and gives its port once it says it.
 func served(t *testing.T) (port string) {
 	t.Helper()
+	return servedOf(t, "/")
+}
+
+// servedOf is served by a command that finds the root of this host there.
+func servedOf(t *testing.T, root string) (port string) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	said, ended := &transcript.Transcript{}, make(chan error, 1)
-	command := Command("/")
+	command := Command(root)
 	command.SetArgs([]string{"pingpong", "--server", "--program", trafficProgram(t), "--address", "127.0.0.1", "--port", "0"})
 	command.SetOut(said)
 	command.SetErr(said)
@@ -66,6 +72,15 @@ func served(t *testing.T) (port string) {
 			t.Fatalf("the server has ended: %v: %s", err, said)
 		case <-time.After(10 * time.Millisecond):
 		}
+	}
+}
+
+// TestWithoutHost: on no CPU nothing is counted, so that the root of the host may be missing, as in a container without it.
+func TestWithoutHost(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "host")
+	out, err := client(t, few(t, servedOf(t, missing), "--root", missing)...)
+	if err != nil || !strings.Contains(out, "# not counted on the CPU of the server: the server is kept to no CPU") {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 

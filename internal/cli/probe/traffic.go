@@ -77,11 +77,11 @@ func (f *trafficFlags) serve(ctx context.Context, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	h, err := host.Open(f.root)
+	h, end, err := f.openHost()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = h.Close() }()
+	defer end()
 	return traffic.Serve(ctx, traffic.ServerOptions{
 		Program: path, Address: f.address, Port: f.port, CPU: f.cpu, Buffer: f.buffer, Frames: frames, Host: h, Out: progress, Log: progress,
 	})
@@ -101,12 +101,23 @@ func (f *trafficFlags) framesOf() (*traffic.Frames, error) {
 
 // counting measures, and lets the kernel of this host say what happened meanwhile on the CPU of the client.
 func (f *trafficFlags) counting(ctx context.Context, measure func() (*latency.Result, error)) (*latency.Result, error) {
-	h, err := host.Open(f.root)
+	h, end, err := f.openHost()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = h.Close() }()
+	defer end()
 	return traffic.Counting(ctx, h, f.cpu, measure)
+}
+
+// openHost opens the host on whose CPU is counted; nil where the traffic is kept to none.
+func (f *trafficFlags) openHost() (h *host.Host, end func(), err error) {
+	if f.cpu < 0 {
+		return nil, func() {}, nil
+	}
+	if h, err = host.Open(f.root); err != nil {
+		return nil, nil, err
+	}
+	return h, func() { _ = h.Close() }, nil
 }
 
 // transportChoice and waitingChoice are flags with the words of a request.

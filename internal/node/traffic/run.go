@@ -147,7 +147,7 @@ type ServerOptions struct {
 	Environment []string
 	// Frames are for clients that send frames; nil for none. The socket is opened before clients can come.
 	Frames *Frames
-	// Host is where is counted on the CPU while a client measures; nil for nowhere.
+	// Host is where is counted on the CPU while a client measures; nil for nowhere. Where there is no CPU, it is not read.
 	Host *host.Host
 	// Out gets the line that says the port, once clients can come, and Log what the server says of them.
 	Out, Log io.Writer
@@ -165,7 +165,7 @@ func Serve(ctx context.Context, options ServerOptions) error {
 	command := exec.CommandContext(ctx, options.Program, arguments...)
 	command.Env, command.Stdout, command.Stderr = options.Environment, options.Out, options.Log
 	command.WaitDelay = time.Second
-	if options.Host != nil {
+	if options.Host != nil || options.CPU < 0 {
 		end, err := countBeside(ctx, command, &cpuCounter{host: options.Host, cpu: options.CPU})
 		if err != nil {
 			return err
