@@ -106,6 +106,10 @@ dashboard-picture: programs-dashboard-picture envtest $(PROMETHEUS) ## Let a rea
 	CGO_ENABLED=0 go build -trimpath -o bin/demo ./hack/demo
 	TMPDIR=$$(hack/fast-tmp.sh) hack/dashboard/picture.sh $(PROMETHEUS) docs/images/dashboard.png
 
+.PHONY: all-pictures
+all-pictures: demo-picture jitter-picture latency-pictures dashboard-picture ## Record anew on this machine what the pictures show, and draw all; jitter-pair and scale with DOCUMENT=1 take longer and are left as recorded.
+	$(MAKE) --no-print-directory pictures
+
 ##@ Development
 
 .PHONY: manifests

@@ -5,6 +5,8 @@ package olm
 
 import (
 	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -78,6 +80,55 @@ func TestUpgradeIsSafeForOLMv1(t *testing.T) {
 		for _, problem := range refused(t, withoutRules(old), withoutRules(now[name])) {
 			t.Errorf("%s: %s", name, problem)
 		}
+	}
+}
+
+// rules are the CEL rules of a definition, each as its place and its text.
+func rules(definition *apiextensionsv1.CustomResourceDefinition) map[string]bool {
+	all := map[string]bool{}
+	for i := range definition.Spec.Versions {
+		version := &definition.Spec.Versions[i]
+		collectRules(version.Name, version.Schema.OpenAPIV3Schema, all)
+	}
+	return all
+}
+
+func collectRules(place string, schema *apiextensionsv1.JSONSchemaProps, into map[string]bool) {
+	for _, rule := range schema.XValidations {
+		into[place+" "+rule.Rule] = true
+	}
+	for name, property := range schema.Properties {
+		collectRules(place+"."+name, &property, into)
+	}
+	if schema.Items != nil && schema.Items.Schema != nil {
+		collectRules(place+"[]", schema.Items.Schema, into)
+	}
+}
+
+// TestNewRulesAreTold: where the definitions have a rule that those of the bundle before lack, for which OLM v1 refuses an upgrade, the changes say
+// what to set before it.
+func TestNewRulesAreTold(t *testing.T) {
+	changes, err := os.ReadFile("../../CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, latest, _ := strings.Cut(string(changes), "### Before you upgrade")
+	latest, _, _ = strings.Cut(latest, "###")
+	added, now := 0, definitions(t, bundleFolder)
+	for name, old := range definitions(t, previousFolder) {
+		before := rules(old)
+		if len(before) == 0 {
+			t.Fatalf("%s of the bundle before has no rule", name)
+		}
+		for rule := range rules(now[name]) {
+			if !before[rule] {
+				added++
+			}
+		}
+	}
+	isTold := strings.Contains(latest, "crdUpgradeSafety")
+	if isTold != (added > 0) {
+		t.Errorf("%d rules are new, and \"Before you upgrade\" speaks of crdUpgradeSafety: %t", added, isTold)
 	}
 }
 

@@ -48,6 +48,7 @@ func TestPools(t *testing.T) {
 	s.step(t, "allocatable appears", s.allocatable)
 	s.step(t, "network policies are in force", s.policies)
 	s.step(t, "who has taken over a pod gets nothing more", s.takenOver)
+	s.step(t, "who has stolen a pod's token is refused by the admission policies", s.stolen)
 	s.step(t, "a pod that cannot be aligned is foreseen and refused", s.refused)
 	s.step(t, "a Guaranteed pod gets NIC, CPUs and hugepages on one NUMA node", s.firstPod)
 	s.step(t, "the second pod lands on the other NUMA node", s.secondPod)
