@@ -373,6 +373,8 @@ const (
 	MaxTestDurationSeconds = 86400
 	// MaxTestRepetitions bounds spec.repetitions.
 	MaxTestRepetitions = 10
+	// MaxEarlierRuns bounds the runs before the previous one that are kept to compare with.
+	MaxEarlierRuns = 5
 	// MaxTestRuns bounds spec.run and the attempts of a result.
 	MaxTestRuns = 1000000
 	// MaxRepeatHours bounds spec.repeatAfterHours, MaxExpiryHours spec.expireAfterHours.

@@ -80,7 +80,7 @@ func sharedBounds() []bound {
 			status.findings[].check status.transitions[].check`},
 		{v1alpha1.MaxGeneration, "maximum", `bnp: status.observedGeneration llnp: status.observedGeneration lln:
 			spec.plannedPools[].generation status.bypassNICs[].poolGeneration status.drift[].drifted status.drift[].repaired
-			status.observedGeneration status.enactment.number status.enactment.refusal.number status.enactment.key.serial lt: status.observedGeneration status.results[].measured.timeLine.elapsedNanoseconds status.results[].previous.timeLine.elapsedNanoseconds status.results[].measured.timeLine.longestNanoseconds[] status.results[].previous.timeLine.longestNanoseconds[] status.results[].measured.interruptions status.results[].previous.interruptions status.results[].measured.maximumNanoseconds status.results[].previous.maximumNanoseconds status.results[].measured.repetitionMaximumsNanoseconds[] status.results[].previous.repetitionMaximumsNanoseconds[]`},
+			status.observedGeneration status.enactment.number status.enactment.refusal.number status.enactment.key.serial lt: status.observedGeneration status.results[].measured.timeLine.elapsedNanoseconds status.results[].previous.timeLine.elapsedNanoseconds status.results[].measured.timeLine.longestNanoseconds[] status.results[].previous.timeLine.longestNanoseconds[] status.results[].measured.interruptions status.results[].previous.interruptions status.results[].earlier[].least status.results[].earlier[].most status.results[].measured.maximumNanoseconds status.results[].previous.maximumNanoseconds status.results[].measured.repetitionMaximumsNanoseconds[] status.results[].previous.repetitionMaximumsNanoseconds[]`},
 		{v1alpha1.MaxConditions, "maxItems", "bnp: status.conditions llnp: status.conditions lln: status.conditions lt: status.conditions"},
 		{v1alpha1.MaxCPUListLength, "maxLength", `llnp: spec.cpus.explicit.dataPlane spec.cpus.explicit.housekeeping spec.cpus.explicit.isolated
 			spec.cpus.explicit.offline spec.cpus.explicit.shared status.shapes[].housekeeping
@@ -337,6 +337,7 @@ func testBounds() []bound {
 		{v1alpha1.MaxProbesPerSecond, "maximum", "lt: spec.loadSearch.probesPerSecond"},
 		{v1alpha1.MaxTrialSeconds, "maximum", "lt: spec.loadSearch.sniffSeconds spec.loadSearch.trialSeconds"},
 		{v1alpha1.MaxConfirmSeconds, "maximum", "lt: spec.loadSearch.confirmSeconds"},
+		{v1alpha1.MaxEarlierRuns, "maxItems", "lt: status.results[].earlier"},
 		{v1alpha1.MaxTestRetries, "maximum", "lt: spec.loadSearch.retries"},
 		{v1alpha1.MaxGrowthPercent, "maximum", "lt: spec.loadSearch.growth.maximumPercent"},
 		{v1alpha1.MaxTrials, "maximum", measured("network.load.trials")},

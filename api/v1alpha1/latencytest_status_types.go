@@ -193,6 +193,30 @@ type LatencyTestResult struct {
 	// previous is what the run before measured, without its histograms and intervals, and without what was counted on CPUs meanwhile.
 	// +optional
 	Previous *LatencyMeasurement `json:"previous,omitempty"`
+
+	// earlier are runs before previous, the newest first, that were measured like it: with the same parameters, and with nothing changed meanwhile that is
+	// part of a fingerprint. A run is worse, or better, only when it is beyond these, too. There
+	// are five at most, and one where the nodes of the test have many sizes and rates together.
+	// +kubebuilder:validation:MaxItems=5
+	// +listType=atomic
+	// +optional
+	Earlier []LatencyRunSpread `json:"earlier,omitempty"`
+}
+
+// LatencyRunSpread has the figures by which the repetitions of a run are compared with those of another: nanoseconds of a length, of kind
+// LoadSearch messages a second, and of kinds ContainerVersusHost and StackComparison parts per thousand of a ratio.
+type LatencyRunSpread struct {
+	// least is the least figure of a repetition.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +required
+	Least int64 `json:"least"`
+
+	// most is the greatest figure of a repetition.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +required
+	Most int64 `json:"most"`
 }
 
 // LatencyTestPeer is the other end of a measurement over the network.

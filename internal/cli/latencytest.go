@@ -181,7 +181,8 @@ func (a *app) testCompareCommand() *cobra.Command {
 		Long: `Compare what a LatencyTest has measured with the run before, node by node; or two files with saved LatencyTests, which
 are matched by the names of tests and nodes, or are compared as they are where each has one node.
 
-A node is worse when every repetition is longer than all of the other measurement, which by chance happens in 5 of 100
+A node is worse when every repetition is longer than all of the other measurement, and than those of up to five runs
+before that which its status keeps. With two runs that happens by chance in 5 of 100
 cases with three repetitions of each, and in 1 of 250 with five. With five or more, the ratio is printed with its
 interval. What has changed in the fingerprint of the node is named.
 

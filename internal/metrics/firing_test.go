@@ -293,6 +293,10 @@ func worlds() map[string]brokenWorld {
 		"a node becomes better": {func(w *world) {
 			w.test.Status.Results[0].Previous.RepetitionMaximumsNanoseconds = []int64{8000, 9000, 9500}
 		}, nil},
+		"a node was so before": {func(w *world) {
+			w.test.Status.Results[0].Previous.RepetitionMaximumsNanoseconds = []int64{1, 2, 3}
+			w.test.Status.Results[0].Earlier = []v1alpha1.LatencyRunSpread{{Least: 1, Most: 1_000_000}}
+		}, nil},
 		"too few repetitions": {func(w *world) { w.test.Status.Results[0].Previous.RepetitionMaximumsNanoseconds = []int64{1} }, nil},
 		"the first drift of a check": {func(w *world) {
 			w.report.Status.Drift = append(w.report.Status.Drift, v1alpha1.CheckDrift{Check: "cpu.tick", Drifted: 1})

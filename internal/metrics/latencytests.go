@@ -100,7 +100,7 @@ func (c *Collector) measured(out chan<- prometheus.Metric, test *v1alpha1.Latenc
 	if result.Previous == nil {
 		return
 	}
-	change := qualification.CompareMeasurements(result.Previous, m)
+	change := qualification.CompareMeasurements(result.Previous, m, result.Earlier...)
 	c.gauge(out, testChange, 1, test.Namespace, test.Name, result.Node, string(change.Trend), changedWords(result.Previous, m))
 }
 

@@ -17,11 +17,11 @@ import (
 type Trend string
 
 const (
-	// TrendWorse means that every repetition is longer than all of the other measurement.
+	// TrendWorse means that every repetition is longer than all of the other measurement, and than all of the runs before it that are known.
 	TrendWorse Trend = "Worse"
-	// TrendBetter means that every repetition is shorter than all of the other measurement.
+	// TrendBetter means that every repetition is shorter than all of these.
 	TrendBetter Trend = "Better"
-	// TrendSame means that the repetitions of both overlap.
+	// TrendSame means that the repetitions lie within those of the others, or overlap with them.
 	TrendSame Trend = "Same"
 	// TrendUnknown means that the repetitions cannot tell; the message says why.
 	TrendUnknown Trend = "Unknown"
@@ -80,9 +80,14 @@ func (r *Repeated) Words(figure int64) string {
 	return latency.Length(figure)
 }
 
-// spread is the least and the most of the figures.
-func (r *Repeated) spread() string {
-	low, high := r.Words(slices.Min(r.Figures)), r.Words(slices.Max(r.Figures))
+// Spread is the least and the most of the figures, of which there is one at least.
+func (r *Repeated) Spread() v1alpha1.LatencyRunSpread {
+	return v1alpha1.LatencyRunSpread{Least: slices.Min(r.Figures), Most: slices.Max(r.Figures)}
+}
+
+// spreadWords tells a spread of such figures.
+func (r *Repeated) spreadWords(spread v1alpha1.LatencyRunSpread) string {
+	low, high := r.Words(spread.Least), r.Words(spread.Most)
 	unit := ""
 	if r.AreRates {
 		unit = " a second"
@@ -93,24 +98,34 @@ func (r *Repeated) spread() string {
 	return low + " to " + high + unit
 }
 
-// trendOf says how figures stand to others.
-func (r *Repeated) trendOf(was []int64) Trend {
+// joined is from the least to the most of all spreads, of which there is one at least.
+func joined(spreads []v1alpha1.LatencyRunSpread) v1alpha1.LatencyRunSpread {
+	all := spreads[0]
+	for _, spread := range spreads[1:] {
+		all.Least, all.Most = min(all.Least, spread.Least), max(all.Most, spread.Most)
+	}
+	return all
+}
+
+// trendOf says how figures stand to those of runs before.
+func (r *Repeated) trendOf(was v1alpha1.LatencyRunSpread) Trend {
 	above, below := TrendWorse, TrendBetter
 	if r.AreRates {
 		above, below = below, above
 	}
 	switch {
-	case slices.Min(r.Figures) > slices.Max(was):
+	case slices.Min(r.Figures) > was.Most:
 		return above
-	case slices.Max(r.Figures) < slices.Min(was):
+	case slices.Max(r.Figures) < was.Least:
 		return below
 	}
 	return TrendSame
 }
 
-// CompareMeasurements compares the longest interruptions, the median latencies, or the highest rates, of the repetitions of two measurements of a node. It
-// needs no assumption about their distribution: a change is one that the spread between repetitions does not explain.
-func CompareMeasurements(before, after *v1alpha1.LatencyMeasurement) Change {
+// CompareMeasurements compares the longest interruptions, the median latencies, or the highest rates, of the repetitions of two measurements of a node, and
+// with those of runs before the two, if any. It needs no assumption about their distribution: a change is one that neither the spread between
+// repetitions nor that between runs explains.
+func CompareMeasurements(before, after *v1alpha1.LatencyMeasurement, earlier ...v1alpha1.LatencyRunSpread) Change {
 	c := Change{Trend: TrendUnknown, Fingerprint: differenceWords(MeasurementChanges(before, after))}
 	was, is := Repetitions(before), Repetitions(after)
 	switch {
@@ -122,12 +137,26 @@ func CompareMeasurements(before, after *v1alpha1.LatencyMeasurement) Change {
 			len(was.Figures), len(is.Figures), RepetitionsToCompare)
 		return c
 	}
-	c.Trend = is.trendOf(was.Figures)
+	c.Trend = is.trendOf(joined(append(slices.Clone(earlier), was.Spread())))
 	if ratio, err := latency.Compare(is.Figures, was.Figures); err == nil {
 		c.Ratio = &ratio
 	}
-	c.Message = c.sentence(&was, &is)
+	c.Message = c.sentence(&was, &is, earlier)
 	return c
+}
+
+// EarlierRuns are the runs before a new previous one, to which the one that was the previous is added. Where the two were not measured alike, none is left: a
+// run is compared with what was measured as the run before was.
+func EarlierRuns(earlier []v1alpha1.LatencyRunSpread, was, previous *v1alpha1.LatencyMeasurement) []v1alpha1.LatencyRunSpread {
+	if was == nil || was.ParametersHash != previous.ParametersHash || len(MeasurementChanges(was, previous)) > 0 {
+		return nil
+	}
+	figures := Repetitions(was)
+	if len(figures.Figures) == 0 {
+		return nil
+	}
+	all := append([]v1alpha1.LatencyRunSpread{figures.Spread()}, earlier...)
+	return all[:min(len(all), v1alpha1.MaxEarlierRuns)]
 }
 
 // MeasurementChanges are the parts that have become others between two measurements: of the node, and over the network of the node of the
@@ -155,7 +184,18 @@ func serverChanges(before, after *v1alpha1.NetworkMeasurement) []Part {
 	return changed
 }
 
-func (c *Change) sentence(was, is *Repeated) string {
+// earlierWords tells of the runs before the two that are compared.
+func (r *Repeated) earlierWords(earlier []v1alpha1.LatencyRunSpread) string {
+	switch len(earlier) {
+	case 0:
+		return ""
+	case 1:
+		return ", and in the run before that " + r.spreadWords(earlier[0])
+	}
+	return fmt.Sprintf(", and in the %d runs before that %s", len(earlier), r.spreadWords(joined(earlier)))
+}
+
+func (c *Change) sentence(was, is *Repeated, earlier []v1alpha1.LatencyRunSpread) string {
 	words := map[Trend]string{
 		TrendWorse: "longer than before in every repetition", TrendBetter: "shorter than before in every repetition", TrendSame: "within the spread between repetitions",
 	}
@@ -168,7 +208,7 @@ func (c *Change) sentence(was, is *Repeated) string {
 		words[TrendWorse], words[TrendBetter] = "larger than before in every repetition", "smaller than before in every repetition"
 		size = "as large"
 	}
-	text := fmt.Sprintf("the %s are %s (%s, were %s)", is.Name, words[c.Trend], is.spread(), was.spread())
+	text := fmt.Sprintf("the %s are %s (%s, were %s%s)", is.Name, words[c.Trend], is.spreadWords(is.Spread()), is.spreadWords(was.Spread()), is.earlierWords(earlier))
 	if c.Ratio != nil {
 		text += fmt.Sprintf(", %.2f times %s (95 %% between %.2f and %.2f)", c.Ratio.Value, size, c.Ratio.Low, c.Ratio.High)
 	}

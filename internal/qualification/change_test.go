@@ -56,6 +56,56 @@ func TestCompareMeasurements(t *testing.T) {
 	}
 }
 
+// TestCompareWithEarlierRuns: what was seen in runs before the one before is no change.
+func TestCompareWithEarlierRuns(t *testing.T) {
+	of := func(figures ...int64) *v1alpha1.LatencyMeasurement {
+		return &v1alpha1.LatencyMeasurement{RepetitionMaximumsNanoseconds: figures}
+	}
+	one, two := v1alpha1.LatencyRunSpread{Least: 6, Most: 8}, v1alpha1.LatencyRunSpread{Least: 2, Most: 3}
+	for name, tc := range map[string]struct {
+		after    *v1alpha1.LatencyMeasurement
+		earlier  []v1alpha1.LatencyRunSpread
+		want     Trend
+		wantText string
+	}{
+		"beyond the run before alone":  {of(8, 9, 10), []v1alpha1.LatencyRunSpread{one}, TrendSame, "(8 ns to 10 ns, were 5 ns to 7 ns, and in the run before that 6 ns to 8 ns)"},
+		"beyond all":                   {of(9, 9, 10), []v1alpha1.LatencyRunSpread{one, two}, TrendWorse, "were 5 ns to 7 ns, and in the 2 runs before that 2 ns to 8 ns)"},
+		"below the run before alone":   {of(3, 3, 4), []v1alpha1.LatencyRunSpread{one, two}, TrendSame, "within the spread"},
+		"below all":                    {of(1, 1, 1), []v1alpha1.LatencyRunSpread{one, two}, TrendBetter, "shorter than before"},
+		"no earlier run that is known": {of(8, 9, 10), nil, TrendWorse, "were 5 ns to 7 ns);"},
+	} {
+		if got := CompareMeasurements(of(5, 6, 7), tc.after, tc.earlier...); got.Trend != tc.want || !strings.Contains(got.Message, tc.wantText) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestEarlierRuns(t *testing.T) {
+	run := func(hash, kernel string, figures ...int64) *v1alpha1.LatencyMeasurement {
+		return &v1alpha1.LatencyMeasurement{ParametersHash: hash, Fingerprint: v1alpha1.LatencyFingerprint{Kernel: kernel}, RepetitionMaximumsNanoseconds: figures}
+	}
+	spread := func(least, most int64) v1alpha1.LatencyRunSpread {
+		return v1alpha1.LatencyRunSpread{Least: least, Most: most}
+	}
+	five := []v1alpha1.LatencyRunSpread{spread(1, 1), spread(2, 2), spread(3, 3), spread(4, 4), spread(5, 5)}
+	for name, tc := range map[string]struct {
+		earlier       []v1alpha1.LatencyRunSpread
+		was, previous *v1alpha1.LatencyMeasurement
+		want          []v1alpha1.LatencyRunSpread
+	}{
+		"the first run":    {nil, nil, run("a", "6.12", 1), nil},
+		"the second":       {nil, run("a", "6.12", 7, 3, 5), run("a", "6.12", 1), []v1alpha1.LatencyRunSpread{spread(3, 7)}},
+		"the oldest goes":  {five, run("a", "6.12", 6), run("a", "6.12", 1), append([]v1alpha1.LatencyRunSpread{spread(6, 6)}, five[:4]...)},
+		"other parameters": {five, run("b", "6.12", 6), run("a", "6.12", 1), nil},
+		"another kernel":   {five, run("a", "6.12", 6), run("a", "6.13", 1), nil},
+		"without a figure": {five, run("a", "6.12"), run("a", "6.12", 1), nil},
+	} {
+		if diff := cmp.Diff(tc.want, EarlierRuns(tc.earlier, tc.was, tc.previous)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestChangesOfServers(t *testing.T) {
 	over := func(server string, fingerprint *v1alpha1.LatencyFingerprint) *v1alpha1.LatencyMeasurement {
 		return &v1alpha1.LatencyMeasurement{Network: &v1alpha1.NetworkMeasurement{Server: server, ServerFingerprint: fingerprint}}

@@ -46,7 +46,7 @@ func OfLatencyTest(test *v1alpha1.LatencyTest) LatencyTest {
 		Undecided: undecided(test),
 	}
 	for i := range test.Status.Results {
-		v.Nodes = append(v.Nodes, OfLatencyResult(&test.Status.Results[i], test.Status.Results[i].Previous))
+		v.Nodes = append(v.Nodes, OfLatencyResult(&test.Status.Results[i], test.Status.Results[i].Previous, test.Status.Results[i].Earlier...))
 	}
 	slices.SortStableFunc(v.Nodes, func(a, b LatencyNode) int { return cmp.Compare(a.Node, b.Node) })
 	return v
@@ -68,8 +68,8 @@ func undecided(test *v1alpha1.LatencyTest) string {
 	}
 }
 
-// OfLatencyResult is the view of a result beside another measurement of the node, which may be nil.
-func OfLatencyResult(result *v1alpha1.LatencyTestResult, before *v1alpha1.LatencyMeasurement) LatencyNode {
+// OfLatencyResult is the view of a result beside another measurement of the node, which may be nil, and runs before that.
+func OfLatencyResult(result *v1alpha1.LatencyTestResult, before *v1alpha1.LatencyMeasurement, earlier ...v1alpha1.LatencyRunSpread) LatencyNode {
 	node := LatencyNode{LatencyTestResult: *result.DeepCopy()}
 	node.Previous = before
 	if node.Measured == nil {
@@ -81,7 +81,7 @@ func OfLatencyResult(result *v1alpha1.LatencyTestResult, before *v1alpha1.Latenc
 		}
 	}
 	if before != nil {
-		change := qualification.CompareMeasurements(before, node.Measured)
+		change := qualification.CompareMeasurements(before, node.Measured, earlier...)
 		node.Change = &change
 	}
 	return node

@@ -272,6 +272,7 @@ func (d *decider) succeed(c *candidate, result *v1alpha1.LatencyTestResult, meas
 func (d *decider) keep(c *candidate, result *v1alpha1.LatencyTestResult, measured *v1alpha1.LatencyMeasurement) {
 	if before := result.Measured; before != nil {
 		if verdict := d.verdict(c, before); !isUnclear(verdict.Outcome, verdict.Reason) {
+			result.Earlier = d.earlierInRoom(before, qualification.EarlierRuns(result.Earlier, result.Previous, before))
 			result.Previous = d.asPrevious(before)
 		}
 	}
@@ -486,7 +487,7 @@ func (d *decider) departed() {
 			if result.Server != nil {
 				d.stopNamed(result.Server.Job)
 			}
-			result.Measured, result.Previous, result.Freshness = nil, nil, ""
+			result.Measured, result.Previous, result.Earlier, result.Freshness = nil, nil, nil, ""
 			d.fail(result, faultf(v1alpha1.TestNodeLeft, "the node went away, or the test does not select it any more, while it was measured"))
 		}
 		if result.Reason != v1alpha1.TestNodeLeft || result.AttemptedTime == nil || len(d.Status.Results) >= d.mostNodes() {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -189,6 +190,35 @@ func TestUnclearMeasurementsAreNoneBefore(t *testing.T) {
 	s.expect("node-1", "Idle Passed Fresh WithinBudget")
 	if before := s.of("node-1").Previous; before == nil || before.CompletedTime != first {
 		t.Errorf("the measurement before is %+v", before)
+	}
+}
+
+// TestEarlierRunsAreKept: what runs have measured before the one before is kept as long as nothing else was measured.
+func TestEarlierRunsAreKept(t *testing.T) {
+	s := newScene(t, "node-1")
+	measures := func(maximum int64) {
+		t.Helper()
+		s.Test.Spec.Run++
+		s.Test.Generation++
+		s.step()
+		s.ends("node-1", record(t, maximum))
+		s.step()
+	}
+	spread := func(figure int64) v1alpha1.LatencyRunSpread {
+		return v1alpha1.LatencyRunSpread{Least: figure, Most: figure}
+	}
+	for _, maximum := range []int64{9_100, 9_200, 9_300, 9_400} {
+		measures(maximum)
+	}
+	want := []v1alpha1.LatencyRunSpread{spread(9_200), spread(9_100)}
+	if diff := cmp.Diff(want, s.of("node-1").Earlier); diff != "" {
+		t.Errorf("runs before the one before (-want +got):\n%s", diff)
+	}
+	s.Test.Spec.DurationSeconds = 7
+	measures(9_500)
+	measures(9_600)
+	if got := s.of("node-1").Earlier; len(got) > 0 {
+		t.Errorf("runs with other parameters are kept: %v", got)
 	}
 }
 

@@ -106,6 +106,12 @@ func hasPrevious(t *testing.T, result *v1alpha1.LatencyTestResult) {
 	}
 }
 
+// mostEarlierRuns are as many as are kept, each as long as it can be.
+func mostEarlierRuns() []v1alpha1.LatencyRunSpread {
+	const most = 1<<53 - 1
+	return slices.Repeat([]v1alpha1.LatencyRunSpread{{Least: most, Most: most}}, v1alpha1.MaxEarlierRuns)
+}
+
 // TestResultsFindRoom: etcd takes objects of 1.5 MiB, and a test with the most nodes is one, with intervals as far as there is room for them.
 func TestResultsFindRoom(t *testing.T) {
 	sizesOf := func(count int) *v1alpha1.PingPongTest {
@@ -155,6 +161,7 @@ func TestResultsFindRoom(t *testing.T) {
 				result.Measured = measured
 				d.succeed(&d.selectedNodes[i], result, measured)
 				hasPrevious(t, result)
+				result.Earlier = d.earlierInRoom(measured, mostEarlierRuns())
 			}
 			text, err := json.Marshal(s.Test)
 			if err != nil {

@@ -328,6 +328,7 @@ func TestResultsOfStacksFindRoom(t *testing.T) {
 				result.Message = strings.Repeat("m", 500)
 				d := &decider{World: s.World, selectedNodes: s.selected()}
 				result.Previous, result.Measured = d.asPrevious(measured), d.inRoom(measured)
+				result.Earlier = d.earlierInRoom(measured, mostEarlierRuns())
 			}
 			text, err := json.Marshal(s.Test)
 			if err != nil {

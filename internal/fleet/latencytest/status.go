@@ -85,6 +85,14 @@ func (d *decider) asPrevious(measured *v1alpha1.LatencyMeasurement) *v1alpha1.La
 	return previous
 }
 
+// earlierInRoom are the newest of the runs before the previous one, of which there is one where nodes have many sizes and rates together.
+func (d *decider) earlierInRoom(previous *v1alpha1.LatencyMeasurement, earlier []v1alpha1.LatencyRunSpread) []v1alpha1.LatencyRunSpread {
+	if d.hasRoom(previous) {
+		return earlier
+	}
+	return earlier[:min(1, len(earlier))]
+}
+
 // withoutIntervals is a measurement that takes less room. The versions of drivers on the node of the server go, too: those of the measured node
 // make its result stale and name what changed.
 func withoutIntervals(measured *v1alpha1.LatencyMeasurement) *v1alpha1.LatencyMeasurement {
