@@ -100,8 +100,17 @@ func container(pod *corev1.Pod) string {
 	return strings.TrimPrefix(pod.Status.ContainerStatuses[0].ContainerID, "containerd://")
 }
 
-// process is the number of the first process of a pod's only container, as the node numbers it.
-func (s *scene) process(t *testing.T, pod *corev1.Pod) string {
+// process is the number of the first process of a pod's only container, as the node numbers it. A container that is started anew meanwhile, as on a busy
+// machine when the manager loses its Lease, has another one: then pod is read again.
+func (s *scene) process(t *testing.T, pod *corev1.Pod) (pid string) {
 	t.Helper()
-	return s.run(t, lab.FilesPath+"/bin/ctr -n k8s.io tasks list | awk '$1 == \""+container(pod)+"\" {print $2}'")
+	s.wait(t, "the process of pod "+pod.Name, func(ctx context.Context) (bool, string) {
+		if err := s.api.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil || !isReady(pod) {
+			return false, fmt.Sprint(waiting(pod), err)
+		}
+		out, err := s.machine.Run(ctx, lab.FilesPath+"/bin/ctr -n k8s.io tasks list | awk '$1 == \""+container(pod)+"\" {print $2}'")
+		pid = strings.TrimSpace(out)
+		return pid != "", fmt.Sprint("no task of container ", container(pod), " ", err)
+	})
+	return pid
 }
