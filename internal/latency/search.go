@@ -81,6 +81,7 @@ type Search struct {
 	load    Load
 	passed  []uint64
 	low     *Distribution
+	lowRun  *Recorded
 	step    Step
 	spent   time.Duration
 	failed  int
@@ -89,6 +90,14 @@ type Search struct {
 
 // NewSearch begins a search.
 func NewSearch(options SearchOptions) (*Search, error) {
+	if percent := options.highestPercent(); percent > 0 && !carries(options.Probes, options.Search, percent) {
+		return nil, fmt.Errorf("%d probes a second for %s do not carry %g %%, which takes %d samples: send more, or search longer", options.Probes, options.Search, percent, Samples(percent))
+	}
+	return NewSearchOfRuns(options)
+}
+
+// NewSearchOfRuns begins a search whose trials another generator makes, of which nobody knows before how many latencies it takes.
+func NewSearchOfRuns(options SearchOptions) (*Search, error) {
 	if err := options.check(); err != nil {
 		return nil, err
 	}
@@ -112,9 +121,6 @@ func (o *SearchOptions) check() error {
 func (o *SearchOptions) checkRules() error {
 	if o.Granularity < 0.001 || o.Granularity > 1 || o.Retries < 0 || o.Growth < 0 || o.Growth > 0 && o.Growth < 1 {
 		return fmt.Errorf("granularity %g is from 0.001 to 1, and growth %g at least 1", o.Granularity, o.Growth)
-	}
-	if percent := o.highestPercent(); percent > 0 && !carries(o.Probes, o.Search, percent) {
-		return fmt.Errorf("%d probes a second for %s do not carry %g %%, which takes %d samples: send more, or search longer", o.Probes, o.Search, percent, Samples(percent))
 	}
 	return nil
 }
@@ -168,8 +174,23 @@ func (s *Search) Found() Load {
 }
 
 // Record takes the result of the trial that Next gave.
-func (s *Search) Record(rate Rate) {
-	outcome := s.judge(&rate)
+func (s *Search) Record(rate Rate) { s.record(rate, s.judge(&rate)) }
+
+// RecordRun takes the run that another generator has made for the trial that Next gave. A run that passes as a confirmation was as long as it had to be.
+func (s *Search) RecordRun(run Recorded) {
+	if s.step.Phase == PhaseLow {
+		s.lowRun = &run
+	}
+	isConfirmation := s.step.Phase == PhaseConfirm
+	outcome := run.judge(s.lowRun, s.step.Phase, &s.options)
+	s.record(run.Rate, outcome)
+	if isConfirmation && outcome.Verdict == Passed {
+		s.load.Confirmed = true
+	}
+}
+
+// record takes the result of a trial, and what it is worth.
+func (s *Search) record(rate Rate, outcome Outcome) {
 	s.load.Trials = append(s.load.Trials, Trial{s.step.Phase, outcome, rate})
 	s.spent += s.took(&rate)
 	if outcome.Verdict != Passed {

@@ -62,6 +62,10 @@ func rules() []rule {
 
 		{matches: `^make packages`, need: alone, instead: []string{"make packages", `PATH="$PWD/` + aptGet + `:$PATH" make packages`}},
 		{
+			matches: `probe drive`, need: alone, instead: []string{" -- python3 trial.py", " --sniff 1s --search 1s --confirm 2s -- ./trial.sh"},
+			prints: "lowest fail  ",
+		},
+		{
 			matches: `probe recorded`, need: alone, exits: []int{0, 2}, why: "a run that is shorter than --confirm confirms no rate, and one that passes at the highest rate ends no search",
 			prints: "best pass ",
 		},

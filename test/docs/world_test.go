@@ -192,6 +192,7 @@ func (w *world) recordings(t *testing.T) {
 		w.write(t, name, fmt.Appendf(nil, `{"server": {"version": "v3.04"}, "stats": {"total": {"opackets": %d, "ipackets": %d},
 			"latency": {"5": {"err_cntrs": {"dropped": 0}, "latency": {"histogram": {"10": 9950, "20": 50}}}}}}`, sent, sent-run.lost), 0o644)
 	}
+	w.write(t, "trial.sh", []byte(trial), 0o755)
 	for name, run := range map[string]struct{ rate, lost int }{"stopped.txt": {1_000_000, 0}, "8M.txt": {8_000_000, 0}, "12M.txt": {12_000_000, 1000}} {
 		came := run.rate * long
 		var text strings.Builder
@@ -210,6 +211,14 @@ func (w *world) recordings(t *testing.T) {
 		w.write(t, name, []byte(text.String()), 0o644)
 	}
 }
+
+// trial is a program in the place of one that starts TRex: what receives takes three million messages a second. The numbers are made up.
+const trial = `#!/bin/sh
+sent=$(($1 * $2)) received=$(($1 * $2))
+[ "$1" -le 3000000 ] || received=$((3000000 * $2))
+echo '{"server": {"version": "v3.04"}, "stats": {"total": {"opackets": '$sent', "ipackets": '$received'},
+  "latency": {"5": {"err_cntrs": {"dropped": 0}, "latency": {"histogram": {"10": 9950, "20": 50}}}}}}'
+`
 
 // pingPongs are two results of probe pingpong that readers are said to have; the numbers are made up.
 func (w *world) pingPongs(t *testing.T) {

@@ -58,25 +58,35 @@ Latencies are those of probes, a second stream of few messages.`,
 	}
 	flags.streamFlags.register(command.Flags(), root)
 	flags.searchFlags.register(command.Flags())
-	command.Flags().DurationVar(&flags.search.Longest, "longest", 0, "how long all trials together may take; 0 for no limit")
+	flags.registerLongest(command.Flags())
 	return command
 }
 
 func (f *searchFlags) register(flags *pflag.FlagSet) {
+	f.registerSearch(flags)
+	flags.UintVar(&f.probes, "probes", 1000, "probes a second beside the load")
+}
+
+// registerSearch registers what all searches have, whoever sends.
+func (f *searchFlags) registerSearch(flags *pflag.FlagSet) {
 	o := &f.search
 	f.isGiven = flags.Changed
 	flags.UintVar(&f.minimum, "minimum", 1000, "least rate, with which others are compared, in messages a second")
 	flags.UintVar(&f.start, "start", 10_000, "rate to begin with")
 	flags.UintVar(&f.maximum, "highest", 10_000_000, "highest rate to try")
 	flags.UintVar(&f.least, "at-least", 0, "fail when a lower rate is the highest; 0 for no limit")
-	flags.UintVar(&f.probes, "probes", 1000, "probes a second beside the load")
 	flags.Float64Var(&o.Granularity, "granularity", o.Granularity, "how far apart, as a share, the best and the lowest rate of the answer may be")
 	flags.DurationVar(&o.Sniff, "sniff", o.Sniff, "how long a short trial is")
 	flags.DurationVar(&o.Search, "search", o.Search, "how long a trial is")
 	flags.DurationVar(&o.Confirm, "confirm", o.Confirm, "how long the best rate must hold")
 	flags.IntVar(&o.Retries, "retries", o.Retries, "how often a trial that did not pass is made again")
-	flags.Float64Var(&o.Growth, "growth", 0, "how many times as large the percentile of --growth-percentile may be as at the least rate; 0 for no limit; 10 when omitted, where the probes of a trial carry the median")
+	flags.Float64Var(&o.Growth, "growth", 0, "how many times as large the percentile of --growth-percentile may be as at the least rate; 0 for no limit; 10 when omitted, where the messages of a trial whose latency is taken carry the median")
 	flags.Float64Var(&o.GrowthPercent, "growth-percentile", o.GrowthPercent, "which percentile may grow by --growth")
+}
+
+// registerLongest registers the limit of searches that no LatencyTest limits.
+func (f *searchFlags) registerLongest(flags *pflag.FlagSet) {
+	flags.DurationVar(&f.search.Longest, "longest", 0, "how long all trials together may take; 0 for no limit")
 }
 
 func (f *loadFlags) measure(ctx context.Context, path string, shown *progress.Writer) (*latency.Result, error) {

@@ -71,7 +71,7 @@ set.`,
 		},
 	}
 	flags.register(measure.Flags(), root)
-	command.AddCommand(measure, compareCommand(), pingPongCommand(root), rateCommand(root), loadCommand(root), recordedCommand(), testCommand())
+	command.AddCommand(measure, compareCommand(), pingPongCommand(root), rateCommand(root), loadCommand(root), driveCommand(), recordedCommand(), testCommand())
 	return command
 }
 

@@ -23,20 +23,17 @@ import (
 // recordedFlags say by what recorded runs are judged.
 type recordedFlags struct {
 	budgetFlags
-	generator, output *usage.Choice
-	version           string
-	duration          time.Duration
-	confirm           time.Duration
-	growth, of        float64
-	least             uint
+	generator  otherGenerator
+	output     *usage.Choice
+	duration   time.Duration
+	confirm    time.Duration
+	growth, of float64
+	least      uint
 }
 
 // recordedCommand judges runs of other generators.
 func recordedCommand() *cobra.Command {
-	flags := &recordedFlags{
-		generator: &usage.Choice{Value: string(recorded.TRex), Allowed: []string{string(recorded.TRex), string(recorded.Testpmd), string(recorded.TestpmdForwarder)}},
-		output:    &usage.Choice{Value: "text", Allowed: []string{"text", "json", "csv", "hdr"}},
-	}
+	flags := &recordedFlags{generator: newOtherGenerator(), output: recordedForms()}
 	command := &cobra.Command{
 		Use:   "recorded RATE=FILE...",
 		Short: "Judge runs that TRex or testpmd has recorded, by the rule of probe load",
@@ -64,11 +61,8 @@ latencies, so that loss alone is judged. Start it with -v, which prints its vers
 		RunE: func(command *cobra.Command, args []string) error { return flags.run(command.OutOrStdout(), args) },
 	}
 	f := command.Flags()
-	f.StringSliceVar(&flags.limits, "limit", nil, "a rate passes up to this latency of a percentile, such as 99=100us; may be repeated")
-	f.DurationVar(&flags.maximum, "maximum", 0, "a rate passes when no message takes longer; 0 for no limit")
-	f.Float64Var(&flags.loss, "loss", -1, "a rate passes with up to so many lost messages, in parts per million; -1 for none")
-	f.Var(flags.generator, "generator", "which program has recorded the runs, and as what")
-	f.StringVar(&flags.version, "generator-version", "", "`VERSION` of it, where the records do not have it")
+	flags.registerRecorded(f)
+	flags.generator.register(f)
 	f.DurationVar(&flags.duration, "duration", 0, "how long each run was")
 	f.DurationVar(&flags.confirm, "confirm", time.Minute, "how long a run has to be to confirm its rate")
 	f.Float64Var(&flags.growth, "growth", 0, "how many times as large the percentile of --growth-percentile may be as at the lowest rate; 0 for no limit")
@@ -96,35 +90,16 @@ func (f *recordedFlags) run(out io.Writer, args []string) error {
 	if err != nil {
 		return err
 	}
-	forms := map[string]func(io.Writer, *latency.Result) error{"text": writeLatencyText, "json": writeLatencyJSON, "csv": writeLatencyCSV, "hdr": writeRecordedHDR}
-	if err := forms[f.output.Value](out, result); err != nil {
-		return err
-	}
-	return ended(result)
-}
-
-// writeRecordedHDR writes the HDR histograms of runs, where they have any.
-func writeRecordedHDR(out io.Writer, result *latency.Result) error {
-	if len(histograms(result)) == 0 {
-		return errors.New("-o hdr: no run has an HDR histogram of its own messages: TRex records one when its server was started with --hdrh, and goes on with it after clear_stats()")
-	}
-	return writeLatencyHDR(out, result)
+	return writeRecorded(f.output.Value, out, result)
 }
 
 // result judges the runs of all files.
 func (f *recordedFlags) result(args []string, budget *latency.Budget) (*latency.Result, error) {
 	var runs []latency.Recorded
-	version := f.version
 	for _, arg := range args {
 		run, err := f.read(arg)
 		if err != nil {
 			return nil, err
-		}
-		if run.Version != "" && version != "" && run.Version != version {
-			return nil, fmt.Errorf("%s is of version %s, and another run of %s: compare runs of one version", arg, run.Version, version)
-		}
-		if run.Version != "" {
-			version = run.Version
 		}
 		runs = append(runs, run.Recorded)
 	}
@@ -132,15 +107,7 @@ func (f *recordedFlags) result(args []string, budget *latency.Budget) (*latency.
 	if err != nil {
 		return nil, err
 	}
-	if version == "" {
-		version = "of an unknown version"
-	}
-	result := &latency.Result{
-		Version: latency.Version, Kind: latency.KindLoadSearch, Load: &load, Generator: f.generator.Value + " " + version,
-		Path: latency.Path{State: latency.PathUnknown, Message: "records do not tell by which way messages went"},
-	}
-	result.Outcome = load.Outcome(uint64(f.least))
-	return result, nil
+	return f.generator.result(&load, uint64(f.least)), nil
 }
 
 // read reads a run from RATE=FILE.
@@ -154,7 +121,7 @@ func (f *recordedFlags) read(arg string) (*recorded.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	run, err := recorded.Parse(recorded.Generator(f.generator.Value), content, rate, f.duration)
+	run, err := f.generator.read(content, rate, f.duration)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/progress"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency/recorded"
+)
+
+const (
+	// ratePlace and secondsPlace are replaced in the arguments of a generator by what a trial asks for.
+	ratePlace    = "{rate}"
+	secondsPlace = "{seconds}"
+	// startTime is how long a generator may take beside sending, to start and to print.
+	startTime = 2 * time.Minute
+	// mostOutput is the most that is kept of what it prints.
+	mostOutput = 64 << 20
+)
+
+// driveFlags say what is searched for, and who sends.
+type driveFlags struct {
+	searchFlags
+	budgetFlags
+	generator otherGenerator
+	output    *usage.Choice
+}
+
+// driveCommand looks for the highest rate with the generator of somebody else.
+func driveCommand() *cobra.Command {
+	flags := &driveFlags{searchFlags: newSearchFlags(), generator: newOtherGenerator(), output: recordedForms()}
+	command := &cobra.Command{
+		Use:   "drive -- PROGRAM ARGUMENT...",
+		Short: "Look for the highest rate with TRex or testpmd, which a program of yours starts",
+		Long: `Look for the highest rate that passes, as probe load does, and let another generator send: each trial runs PROGRAM, in
+whose arguments {rate} stands for the messages a second of the trial, and {seconds} for how long it has to send. PROGRAM
+prints what probe recorded reads of a run (see there), and nothing else, and ends with 0.
+
+Latencies are those that the generator takes; testpmd takes none, so that loss alone is judged. A rate that it does
+not reach says nothing about the receiver, and is told so.`,
+		Example: "  kubectl lowlatency probe drive --limit 99=100us -- python3 trial.py {rate} {seconds}\n" +
+			"  kubectl lowlatency probe drive --loss 10 --growth 0 --at-least 2000000 --confirm 1h -- python3 trial.py {rate} {seconds}",
+		Args: func(_ *cobra.Command, args []string) error { return checkProgram(args) },
+		RunE: func(command *cobra.Command, args []string) error {
+			shown := progress.New(command.ErrOrStderr())
+			result, err := flags.search(command.Context(), args, shown)
+			shown.End()
+			if err != nil {
+				return err
+			}
+			return writeRecorded(flags.output.Value, command.OutOrStdout(), result)
+		},
+	}
+	flags.registerSearch(command.Flags())
+	flags.registerLongest(command.Flags())
+	flags.registerRecorded(command.Flags())
+	flags.generator.register(command.Flags())
+	command.Flags().VarP(flags.output, "output", "o", "output format")
+	return command
+}
+
+// checkProgram says what is missing of a program and its arguments.
+func checkProgram(args []string) error {
+	if len(args) == 0 {
+		return errors.New("name the program that makes a trial, after --: as ./trial.sh " + ratePlace + " " + secondsPlace)
+	}
+	for _, place := range []string{ratePlace, secondsPlace} {
+		if !slices.ContainsFunc(args[1:], func(arg string) bool { return strings.Contains(arg, place) }) {
+			return fmt.Errorf("no argument of %s has %s, so that it would not know what a trial asks for", args[0], place)
+		}
+	}
+	return nil
+}
+
+// search makes the trials of a search.
+func (f *driveFlags) search(ctx context.Context, program []string, shown *progress.Writer) (*latency.Result, error) {
+	budget, err := f.budget()
+	if err != nil {
+		return nil, err
+	}
+	search, err := latency.NewSearchOfRuns(f.options(&budget))
+	if err != nil {
+		return nil, err
+	}
+	trial, _ := trialsTo(shown, "")
+	for {
+		step, more := search.Next()
+		if !more {
+			break
+		}
+		trial(step)
+		run, err := f.run(ctx, program, step)
+		if err != nil {
+			return nil, err
+		}
+		search.RecordRun(run.Recorded)
+	}
+	found := search.Found()
+	return f.generator.result(&found, uint64(f.least)), nil
+}
+
+// options are those of the search: testpmd takes no latencies, of which none may grow then unless somebody says so.
+func (f *driveFlags) options(budget *latency.Budget) latency.SearchOptions {
+	// Who sends says only with its first run how many latencies it takes.
+	f.probes = math.MaxUint32
+	o := f.searchFlags.options(budget)
+	if f.generator.name.Value != string(recorded.TRex) && !f.isGiven("growth") {
+		o.Growth = 0
+	}
+	return o
+}
+
+// run lets the program make a trial, and reads what it printed. A trial takes whole seconds.
+func (f *driveFlags) run(ctx context.Context, program []string, step latency.Step) (*recorded.Run, error) {
+	seconds := max(1, int64(math.Ceil(step.Duration.Seconds())))
+	duration := time.Duration(seconds) * time.Second
+	ctx, cancel := context.WithTimeoutCause(ctx, duration+startTime, fmt.Errorf("it has not ended %s after it was to send for %s", startTime, duration))
+	defer cancel()
+	words := strings.NewReplacer(ratePlace, strconv.FormatUint(step.Rate, 10), secondsPlace, strconv.FormatInt(seconds, 10))
+	args := make([]string, 0, len(program))
+	for _, arg := range program[1:] {
+		args = append(args, words.Replace(arg))
+	}
+	command := exec.CommandContext(ctx, program[0], args...)
+	command.WaitDelay = time.Second
+	out, complaints := &limited{most: mostOutput}, &limited{most: mostComplaint}
+	command.Stdout, command.Stderr = out, complaints
+	err := command.Run()
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	if err == nil {
+		var run *recorded.Run
+		if run, err = f.generator.read(out.kept, step.Rate, duration); err == nil {
+			return run, nil
+		}
+	}
+	said := ""
+	if text := strings.TrimSpace(string(complaints.kept)); text != "" {
+		said = ": it said: " + text
+	}
+	return nil, fmt.Errorf("%s at %d messages a second: %w%s", program[0], step.Rate, err, said)
+}
+
+// mostComplaint is how much of what a generator complains about is told.
+const mostComplaint = 2000
+
+// limited keeps the first bytes of what is written to it, one more than the most to show that there were more.
+type limited struct {
+	kept []byte
+	most int
+}
+
+// Write implements io.Writer.
+func (l *limited) Write(text []byte) (int, error) {
+	if room := l.most + 1 - len(l.kept); room > 0 {
+		l.kept = append(l.kept, text[:min(room, len(text))]...)
+	}
+	return len(text), nil
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package probe
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+)
+
+// trialProgram is a program in the place of TRex, with numbers that are made up: what receives takes 40000 messages a second, and above 30000 its queue grows.
+// It sends a thousandth less than it is to, as generators do whose clocks start before their first message.
+const trialProgram = `#!/bin/sh
+rate=$1 seconds=$2
+echo "$rate $seconds" >>"$0.trials"
+sent=$((rate * seconds * 999 / 1000)) received=$sent microseconds=10
+[ "$rate" -le 40000 ] || received=$((40000 * seconds))
+[ "$rate" -le 30000 ] || microseconds=900
+printf '{"server": {"version": "v3.04"}, "stats": {"total": {"opackets": %d, "ipackets": %d}, "latency": {"5": {"err_cntrs": {"dropped": 0}, "latency": {"histogram": {"%d": 10000}}}}}}' \
+  "$sent" "$received" "$microseconds"
+`
+
+// generatorProgram writes a program, and returns its path.
+func generatorProgram(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "trial.sh")
+	if err := os.WriteFile(file, []byte(text), 0o700); err != nil { //nolint:gosec // A program is run.
+		t.Fatal(err)
+	}
+	return file
+}
+
+// drive runs the command with short trials.
+func drive(ctx context.Context, args ...string) (string, error) {
+	var out bytes.Buffer
+	command := driveCommand()
+	command.SetArgs(append([]string{"--sniff", "1s", "--search", "1s", "--confirm", "3s"}, args...))
+	command.SetOut(&out)
+	command.SetErr(&bytes.Buffer{})
+	command.SilenceUsage, command.SilenceErrors = true, true
+	err := command.ExecuteContext(ctx)
+	return out.String(), err
+}
+
+// TestDrive: the search finds where messages are lost, and where latencies grow before that, and confirms the rate by a run that is long enough.
+func TestDrive(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args     []string
+		capacity uint64
+	}{
+		"latencies that grow": {nil, 30_000},
+		"a loss":              {[]string{"--growth", "0"}, 40_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			program := generatorProgram(t, trialProgram)
+			text, err := drive(t.Context(), append(tc.args, "-o", "json", "--", program, ratePlace, secondsPlace)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var result latency.Result
+			if err := json.Unmarshal([]byte(text), &result); err != nil {
+				t.Fatal(err)
+			}
+			load := result.Load
+			if load.BestPass > tc.capacity || load.LowestFail <= tc.capacity || float64(load.LowestFail) > 1.01*float64(load.BestPass) || !load.Confirmed {
+				t.Errorf("best pass %d, lowest fail %d, confirmed %t", load.BestPass, load.LowestFail, load.Confirmed)
+			}
+			if result.Generator != "trex v3.04" {
+				t.Errorf("the generator is %q", result.Generator)
+			}
+			trials, err := os.ReadFile(program + ".trials")
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := strings.Split(strings.TrimSpace(string(trials)), "\n")
+			if want := strconv.FormatUint(load.BestPass, 10) + " 3"; len(lines) != len(load.Trials) || lines[len(lines)-1] != want {
+				t.Errorf("%d runs for %d trials, the last %q, want %q", len(lines), len(load.Trials), lines[len(lines)-1], want)
+			}
+		})
+	}
+}
+
+func TestDriveRefuses(t *testing.T) {
+	program := generatorProgram(t, trialProgram)
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no program":             {nil, "name the program"},
+		"a program alone":        {[]string{"--", program}, "no argument of " + program + " has {rate}"},
+		"no time":                {[]string{"--", program, ratePlace}, "has {seconds}"},
+		"no such program":        {[]string{"--", "/nowhere", ratePlace, secondsPlace}, "/nowhere at 1000 messages a second"},
+		"one that fails":         {[]string{"--", generatorProgram(t, "#!/bin/sh\necho no port >&2\nexit 3\n"), ratePlace, secondsPlace}, "exit status 3: it said: no port"},
+		"one that prints else":   {[]string{"--", generatorProgram(t, "#!/bin/sh\necho fine\n"), ratePlace, secondsPlace}, "at 1000 messages a second: "},
+		"one that prints much":   {[]string{"--", "sh", "-c", "head -c 70000000 /dev/zero", ratePlace, secondsPlace}, "the record has 67108865 bytes"},
+		"rates that descend":     {[]string{"--minimum", "5", "--start", "2", "--", program, ratePlace, secondsPlace}, "the least, the first and the most ascend"},
+		"a limit without number": {[]string{"--limit", "x", "--", program, ratePlace, secondsPlace}, "--limit x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := drive(t.Context(), tc.args...); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// TestDriveJudges: what the search cannot know is no pass.
+func TestDriveJudges(t *testing.T) {
+	slow := strings.Replace(trialProgram, "sent=$((rate * seconds * 999 / 1000))", "sent=$((rate * seconds)); [ $rate -le 20000 ] || sent=$((20000 * seconds))\n", 1)
+	for name, tc := range map[string]struct {
+		program string
+		args    []string
+		want    string
+	}{
+		"the generator does not reach the rate": {slow, nil, "inconclusive (GeneratorLimit)"},
+		"every rate passes":                     {trialProgram, []string{"--highest", "20000"}, "inconclusive (GeneratorLimit)"},
+		"less than is asked for":                {trialProgram, []string{"--at-least", "50000"}, "failed (Rate)"},
+		"not even the least rate":               {strings.Replace(trialProgram, "-le 40000 ", "-le 4 ", 1), []string{"--loss", "0", "--minimum", "50000", "--start", "50000"}, "no rate passed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			program := generatorProgram(t, tc.program)
+			if _, err := drive(t.Context(), append(tc.args, "--", program, ratePlace, secondsPlace)...); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// TestDriveEnds: whoever interrupts the command ends the program, too.
+func TestDriveEnds(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := drive(ctx, "--", "sh", "-c", "exec sleep 600", ratePlace, secondsPlace); err == nil {
+		t.Error("an interrupted search has a result")
+	}
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package probe
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency/recorded"
+)
+
+// otherGenerator is a program of somebody else that sends, all of whose runs are of one version.
+type otherGenerator struct {
+	name    *usage.Choice
+	version string
+}
+
+func newOtherGenerator() otherGenerator {
+	return otherGenerator{name: &usage.Choice{
+		Value: string(recorded.TRex), Allowed: []string{string(recorded.TRex), string(recorded.Testpmd), string(recorded.TestpmdForwarder)},
+	}}
+}
+
+func (g *otherGenerator) register(flags *pflag.FlagSet) {
+	flags.Var(g.name, "generator", "which program records the runs, and as what")
+	flags.StringVar(&g.version, "generator-version", "", "`VERSION` of it, where the records do not have it")
+}
+
+// read reads the record of a run.
+func (g *otherGenerator) read(content []byte, rate uint64, duration time.Duration) (*recorded.Run, error) {
+	run, err := recorded.Parse(recorded.Generator(g.name.Value), content, rate, duration)
+	if err != nil {
+		return nil, err
+	}
+	if run.Version != "" && g.version != "" && run.Version != g.version {
+		return nil, fmt.Errorf("it is of version %s, and another run of %s: compare runs of one version", run.Version, g.version)
+	}
+	g.version = cmp.Or(run.Version, g.version)
+	return run, nil
+}
+
+// result is what its runs show. least is the rate that is asked for; 0 for none.
+func (g *otherGenerator) result(load *latency.Load, least uint64) *latency.Result {
+	result := &latency.Result{
+		Version: latency.Version, Kind: latency.KindLoadSearch, Load: load, Generator: g.name.Value + " " + cmp.Or(g.version, "of an unknown version"),
+		Path: latency.Path{State: latency.PathUnknown, Message: "records do not tell by which way messages went"},
+	}
+	result.Outcome = load.Outcome(least)
+	return result
+}
+
+// registerRecorded registers the limits by which runs of other generators are judged.
+func (f *budgetFlags) registerRecorded(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&f.limits, "limit", nil, "a rate passes up to this latency of a percentile, such as 99=100us; may be repeated")
+	flags.DurationVar(&f.maximum, "maximum", 0, "a rate passes when no message takes longer; 0 for no limit")
+	flags.Float64Var(&f.loss, "loss", -1, "a rate passes with up to so many lost messages, in parts per million; -1 for none")
+}
+
+// recordedForms are the forms in which their results are written.
+func recordedForms() *usage.Choice {
+	return &usage.Choice{Value: "text", Allowed: []string{"text", "json", "csv", "hdr"}}
+}
+
+// writeRecorded writes a result of theirs in a form, and says whether it passed.
+func writeRecorded(form string, out io.Writer, result *latency.Result) error {
+	forms := map[string]func(io.Writer, *latency.Result) error{"text": writeLatencyText, "json": writeLatencyJSON, "csv": writeLatencyCSV, "hdr": writeRecordedHDR}
+	if err := forms[form](out, result); err != nil {
+		return err
+	}
+	return ended(result)
+}
+
+// writeRecordedHDR writes the HDR histograms of runs, where they have any.
+func writeRecordedHDR(out io.Writer, result *latency.Result) error {
+	if len(histograms(result)) == 0 {
+		return errors.New("-o hdr: no run has an HDR histogram of its own messages: TRex records one when its server was started with --hdrh, and goes on with it after clear_stats()")
+	}
+	return writeLatencyHDR(out, result)
+}
