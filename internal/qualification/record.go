@@ -175,6 +175,19 @@ func (r *Record) check() error {
 	return r.checkNumbers()
 }
 
+// Measurement is what a record says, over the network with a server on a node of that name. It has no time, parameters and fingerprints.
+func (r *Record) Measurement(server string) *v1alpha1.LatencyMeasurement {
+	measured := &v1alpha1.LatencyMeasurement{
+		CPUs: r.CPUs, WorstCPU: r.WorstCPU, Interruptions: r.Interruptions, MaximumNanoseconds: r.MaximumNanoseconds, StolenPartsPerMillion: r.StolenPartsPerMillion,
+		Percentiles: r.Percentiles, RepetitionMaximumsNanoseconds: r.RepetitionMaximums, Causes: r.Causes, CountedInterrupts: r.CountedInterrupts, Histogram: r.Histogram,
+		Isolation: r.Isolation, ManagementInterrupts: r.ManagementInterrupts, TimeLine: r.TimeLine,
+	}
+	if r.Network != nil {
+		measured.Network = r.Network.Measurement(server)
+	}
+	return measured
+}
+
 // Kinds are those of which there are records, Jitter first.
 func Kinds() []string {
 	return []string{string(v1alpha1.LatencyTestJitter), string(v1alpha1.LatencyTestPingPong), string(v1alpha1.LatencyTestRateSweep), string(v1alpha1.LatencyTestLoadSearch),

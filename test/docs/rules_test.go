@@ -83,7 +83,7 @@ func rules() []rule {
 		{matches: `sno.tgz`, need: recorded, exits: []int{1}, why: "what is wrong on this host is what the page is about"},
 
 		{matches: `^make (help|build-cli)|^make build-installer`, need: builds},
-		{matches: `probe jitter`, need: alone, instead: []string{"--cpus 4-7", "--cpus 0 --on-busy=measure --warm-up 100ms", "60s", "200ms", " -o json >", " --duration 200ms -o json >", " -o svg  >", " --duration 200ms -o svg >"}},
+		{matches: `probe jitter`, need: alone, instead: []string{"--cpus 4-7", "--cpus 0 --on-busy=measure --warm-up 100ms", "60s", "200ms", " -o json >", " --duration 200ms -o json >", " -o svg  >", " --duration 200ms -o svg >", " -o html >", " --duration 200ms -o html >"}},
 		{matches: `probe (pingpong|rate|load) --server`, need: pairs, instead: []string{" --cpu 4", ""}},
 		{matches: `probe (pingpong|rate|load) --client`, need: pairs, exits: []int{0, 1, 2, 3}, why: "nothing on this machine is tuned, so limits may not be met, or rates not reached", instead: shortProbes()},
 		{matches: `signing-key `, need: ordinary, exits: []int{0, 1, 3}, why: "no host trusts the key yet"},

@@ -33,6 +33,7 @@ type Reference struct {
 
 // latencyContent is what the template is filled with.
 type latencyContent struct {
+	Title, By string
 	Tests     []latencySection
 	Reference *Reference
 	Written   metav1.Time
@@ -40,6 +41,9 @@ type latencyContent struct {
 
 type latencySection struct {
 	view.LatencyTest
+
+	// IsProbe says that no object of a cluster stands behind it.
+	IsProbe bool
 	// Curves are the percentiles of all nodes.
 	Curves template.HTML
 	Nodes  []latencyNode
@@ -66,18 +70,32 @@ type latencyRow struct{ Name, Now, Before, Fleet, Reference string }
 
 // LatencyTests writes the page of tests. It loads nothing and runs no script. The reference may be nil; the time is that of writing.
 func LatencyTests(tests []view.LatencyTest, reference *Reference, written time.Time) (string, error) {
+	filled := latencyContent{Title: "Latency tests", By: "test report", Reference: reference}
+	for i := range tests {
+		filled.Tests = append(filled.Tests, latencySectionOf(&tests[i], reference))
+	}
+	return filled.write(written)
+}
+
+// Probe writes the same page of what a command has measured on this host, or from it, without a cluster. command names it.
+func Probe(command string, kind v1alpha1.LatencyTestKind, node *view.LatencyNode, written time.Time) (string, error) {
+	filled := latencyContent{Title: "Latency of " + node.Node, By: command}
+	section := latencySectionOf(&view.LatencyTest{Name: command, Kind: kind, Nodes: []view.LatencyNode{*node}}, nil)
+	section.IsProbe = true
+	filled.Tests = append(filled.Tests, section)
+	return filled.write(written)
+}
+
+func (c *latencyContent) write(written time.Time) (string, error) {
 	parsed, err := template.New("latency").Funcs(functions()).Funcs(template.FuncMap{
 		"outcome": outcomeClass, "changes": changesOf, "length": latency.Length, "isolation": view.Isolation,
 	}).Parse(latencySource)
 	if err != nil {
 		return "", fmt.Errorf("reading the template of the page: %w", err)
 	}
-	filled := latencyContent{Reference: reference, Written: metav1.NewTime(written)}
-	for i := range tests {
-		filled.Tests = append(filled.Tests, latencySectionOf(&tests[i], reference))
-	}
+	c.Written = metav1.NewTime(written)
 	var b strings.Builder
-	if err := parsed.Execute(&b, filled); err != nil {
+	if err := parsed.Execute(&b, c); err != nil {
 		return "", fmt.Errorf("writing the page: %w", err)
 	}
 	return b.String(), nil
@@ -375,6 +393,9 @@ func outcomeClass(node latencyNode) string {
 		return "bad"
 	case node.Outcome == v1alpha1.LatencyPassed && node.Freshness == v1alpha1.LatencyFresh:
 		return "good"
+	case node.Outcome == "" && node.Measured != nil:
+		// Nobody judged it.
+		return "faint"
 	default:
 		return "warn"
 	}

@@ -77,15 +77,21 @@ func TestDrive(t *testing.T) {
 			if result.Generator != "trex v3.04" {
 				t.Errorf("the generator is %q", result.Generator)
 			}
-			trials, err := os.ReadFile(program + ".trials")
-			if err != nil {
-				t.Fatal(err)
-			}
-			lines := strings.Split(strings.TrimSpace(string(trials)), "\n")
-			if want := strconv.FormatUint(load.BestPass, 10) + " 3"; len(lines) != len(load.Trials) || lines[len(lines)-1] != want {
-				t.Errorf("%d runs for %d trials, the last %q, want %q", len(lines), len(load.Trials), lines[len(lines)-1], want)
-			}
+			expectRuns(t, program, load)
 		})
+	}
+}
+
+// expectRuns wants the program to have run once for each trial, the last time to confirm the best rate.
+func expectRuns(t *testing.T, program string, load *latency.Load) {
+	t.Helper()
+	trials, err := os.ReadFile(program + ".trials")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(trials)), "\n")
+	if want := strconv.FormatUint(load.BestPass, 10) + " 3"; len(lines) != len(load.Trials) || lines[len(lines)-1] != want {
+		t.Errorf("%d runs for %d trials, the last %q, want %q", len(lines), len(load.Trials), lines[len(lines)-1], want)
 	}
 }
 

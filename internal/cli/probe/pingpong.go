@@ -161,13 +161,13 @@ func (f *timesFile) abandon() { _ = f.file.Close() }
 
 // latencyOutput are the forms of a result.
 func latencyOutput() *usage.Choice {
-	return &usage.Choice{Value: "text", Allowed: []string{"text", "json", "csv", "hdr"}}
+	return &usage.Choice{Value: "text", Allowed: []string{"text", "json", "csv", "hdr", "html"}}
 }
 
 // writeLatency writes a result in a form.
 func writeLatency(form string, out io.Writer, result *latency.Result) error {
 	write := map[string]func(io.Writer, *latency.Result) error{
-		"text": writeLatencyText, "json": writeLatencyJSON, "csv": writeLatencyCSV, "hdr": writeLatencyHDR,
+		"text": writeLatencyText, "json": writeLatencyJSON, "csv": writeLatencyCSV, "hdr": writeLatencyHDR, "html": writeLatencyHTML,
 	}[form]
 	if err := write(out, result); err != nil {
 		return fmt.Errorf("writing the result: %w", err)

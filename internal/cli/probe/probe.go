@@ -51,7 +51,7 @@ type probeFlags struct {
 func Command(root string) *cobra.Command {
 	command := usage.Group(&cobra.Command{Use: "probe", Short: "Measure this host, and compare measurements"})
 	flags := &probeFlags{
-		output: &usage.Choice{Value: "text", Allowed: []string{"text", "json", "svg"}},
+		output: &usage.Choice{Value: "text", Allowed: []string{"text", "json", "svg", "html"}},
 		onBusy: &usage.Choice{Value: "refuse", Allowed: []string{"refuse", "measure"}},
 	}
 	measure := &cobra.Command{
@@ -92,7 +92,7 @@ func (f *probeFlags) register(flags *pflag.FlagSet, root string) {
 // runJitterProbe measures, or says what it would do.
 func runJitterProbe(ctx context.Context, flags *probeFlags, out, progress io.Writer) error {
 	write := map[string]func(io.Writer, *jitter.Result) error{
-		"text": writeText, "json": writeJSON, "svg": writePlot,
+		"text": writeText, "json": writeJSON, "svg": writePlot, "html": writeJitterHTML,
 	}[flags.output.Value]
 	h, err := host.Open(flags.root)
 	if err != nil {

@@ -130,12 +130,7 @@ func (w *World) harvest(job *batchv1.Job, c *candidate, result *v1alpha1.Latency
 // measured is what the Jobs of a node have measured, of which the last left a record.
 func (w *World) measured(record *qualification.Record, c *candidate, result *v1alpha1.LatencyTestResult) (*v1alpha1.LatencyMeasurement, *fault) {
 	parameters := qualification.ParametersOf(&w.Test.Spec)
-	measured := &v1alpha1.LatencyMeasurement{
-		CPUs: record.CPUs, WorstCPU: record.WorstCPU, Interruptions: record.Interruptions,
-		MaximumNanoseconds: record.MaximumNanoseconds, StolenPartsPerMillion: record.StolenPartsPerMillion, Percentiles: record.Percentiles,
-		RepetitionMaximumsNanoseconds: record.RepetitionMaximums, Causes: record.Causes, CountedInterrupts: record.CountedInterrupts, Histogram: record.Histogram,
-		Isolation: record.Isolation, ManagementInterrupts: record.ManagementInterrupts, TimeLine: record.TimeLine,
-	}
+	var measured *v1alpha1.LatencyMeasurement
 	switch {
 	case parameters.Comparison != nil:
 		records, problem := w.recordsOfRuns(&parameters, c, result)
@@ -144,7 +139,9 @@ func (w *World) measured(record *qualification.Record, c *candidate, result *v1a
 		}
 		measured = qualification.Compared(&parameters, records, result.Server.Node)
 	case record.Network != nil:
-		measured.Network = record.Network.Measurement(result.Server.Node)
+		measured = record.Measurement(result.Server.Node)
+	default:
+		measured = record.Measurement("")
 	}
 	measured.CompletedTime, measured.Run, measured.ParametersHash = metav1.NewTime(w.Now), w.runOf(result), parameters.Hash()
 	measured.Fingerprint = c.fingerprint()
