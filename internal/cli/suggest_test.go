@@ -18,7 +18,7 @@ func TestMistypedNames(t *testing.T) {
 		"a mistyped flag":      {args: []string{"check", "--windo", "1s"}, want: "unknown flag: --windo (did you mean --window?); see kubectl lowlatency check --help"},
 		"a mistyped format":    {args: []string{"topology", "-o", "htm"}, want: `invalid argument "htm" for "-o, --output" flag: must be one of text, json, yaml, svg, html, jsonpath=..., go-template=... (did you mean html?); see kubectl lowlatency topology --help`},
 		"a mistyped probe":     {args: []string{"probe", "jiter"}, want: `there is no command "jiter" (did you mean jitter?); see kubectl lowlatency probe --help`},
-		"a probe's format":     {args: []string{"probe", "jitter", "-o", "sgv"}, want: `invalid argument "sgv" for "-o, --output" flag: must be one of text, json, svg (did you mean svg?); see kubectl lowlatency probe jitter --help`},
+		"a probe's format":     {args: []string{"probe", "jitter", "-o", "sgv"}, want: `invalid argument "sgv" for "-o, --output" flag: must be one of text, json, svg, html (did you mean svg?); see kubectl lowlatency probe jitter --help`},
 		"a mistyped shell":     {args: []string{"completion", "bsh"}, want: `there is no command "bsh" (did you mean bash?); see kubectl lowlatency completion --help`},
 		"a flag like no other": {args: []string{"check", "--zzzzzz"}, want: "unknown flag: --zzzzzz; see kubectl lowlatency check --help"},
 	}

@@ -58,7 +58,7 @@ func rules() []rule {
 		{matches: `^make scale NODES=1000`, need: builds, instead: []string{"NODES=1000", "NODES=5"}},
 		{matches: `^make (demo|test|acceptance|verify|lint|test-[a-z]+|demo-capture|scale|mistakes|churn|release|try-release|publish-release|must-gather)\b|^bash \.ci/run`, need: elsewhere},
 		{matches: `^sudo .*make lab|^go run \./(test/scale|hack/release)|^go test \./test/mistakes|^cosign |^base64 -d SHA256SUMS|onload_stackdump`, need: elsewhere},
-		{matches: `^tar -xzf must-gather-|^podman (build|push) .*must-gather|^oc adm must-gather|port-forward|^curl .*127\.0\.0\.1|kubectl[- ]lowlatency host |--frames|^scp bin/lowlatency-guard |install-guard `, need: elsewhere},
+		{matches: `^tar -xzf must-gather-|^podman (build|push) .*must-gather|^oc adm must-gather|port-forward|^curl .*127\.0\.0\.1|kubectl[- ]lowlatency host |--frames|--timestamps nic|^scp bin/lowlatency-guard |install-guard `, need: elsewhere},
 
 		{matches: `^make packages`, need: alone, instead: []string{"make packages", `PATH="$PWD/` + aptGet + `:$PATH" make packages`}},
 		{
@@ -128,7 +128,7 @@ func rules() []rule {
 func shortProbes() []string {
 	return []string{
 		"/usr/bin/onload --profile=latency ", "", "10.0.0.2", "127.0.0.1", "192.0.2.50", "127.0.0.1", " --cpu 4", "", "--duration 10s", "--duration 1s",
-		"--confirm 1h", "--confirm 1s", "99=50us", "50=1s", "--at-least 200000", "--at-least 2000",
+		"--confirm 1h", "--confirm 1s", "99=50us", "50=1s", " --growth-percentile 99", "", "--at-least 200000", "--at-least 2000",
 		"probe pingpong", "probe pingpong --maximum-time 200ms --minimum-time 0 --warm-up 10ms --warm-up-messages 10",
 		"probe rate", "probe rate --warm-up 10ms --warm-up-messages 10 --quiet-time 100ms",
 		"probe load", "probe load --confirm 1s --warm-up 10ms --warm-up-messages 10 --quiet-time 100ms --sniff 200ms --search 1s --highest 20000 --granularity 0.5 --growth-percentile 50",
