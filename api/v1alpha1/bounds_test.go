@@ -257,9 +257,10 @@ func poolBounds() []bound {
 	}
 }
 
-// repetitionBounds are those of what measures nodes once more.
+// repetitionBounds are those of what measures nodes once more, and of what is compared then.
 func repetitionBounds() []bound {
 	return []bound{
+		{v1alpha1.MaxEarlierRuns, "maxItems", "lt: status.results[].earlier"},
 		{v1alpha1.MaxRepeatHours, "maximum", "lt: spec.repeatAfterHours"},
 		{v1alpha1.MaxExpiryHours, "maximum", "lt: spec.expireAfterHours"},
 		{v1alpha1.MaxScheduleLength, "maxLength", "lt: spec.repeatAt.schedule"},
@@ -337,7 +338,6 @@ func testBounds() []bound {
 		{v1alpha1.MaxProbesPerSecond, "maximum", "lt: spec.loadSearch.probesPerSecond"},
 		{v1alpha1.MaxTrialSeconds, "maximum", "lt: spec.loadSearch.sniffSeconds spec.loadSearch.trialSeconds"},
 		{v1alpha1.MaxConfirmSeconds, "maximum", "lt: spec.loadSearch.confirmSeconds"},
-		{v1alpha1.MaxEarlierRuns, "maxItems", "lt: status.results[].earlier"},
 		{v1alpha1.MaxTestRetries, "maximum", "lt: spec.loadSearch.retries"},
 		{v1alpha1.MaxGrowthPercent, "maximum", "lt: spec.loadSearch.growth.maximumPercent"},
 		{v1alpha1.MaxTrials, "maximum", measured("network.load.trials")},

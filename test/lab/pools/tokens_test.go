@@ -36,8 +36,9 @@ func (s *scene) stolen(t *testing.T) string {
 	agent := s.thief(t, s.readyPod(t, agentNamespace, client.MatchingLabels{v1alpha1.LabelComponent: v1alpha1.ComponentAgent}))
 	manager := s.thief(t, s.readyPod(t, operatorNamespace, client.MatchingLabels{"control-plane": "controller-manager"}))
 	s.create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "foreign"}})
-	rows, refused := [][]string{{"TOKEN OF", "ATTEMPTED", "OUTCOME"}}, 0
 	uses := append(s.agentUses(agent), managerUses(manager)...)
+	rows, refused := make([][]string, 1, 1+len(uses)), 0
+	rows[0] = []string{"TOKEN OF", "ATTEMPTED", "OUTCOME"}
 	for _, use := range uses {
 		err := use.do(t.Context())
 		outcome := "done"
