@@ -4,7 +4,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/onload"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/stackdump"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/bounded"
 )
 
 // maximumComplaint bounds what a program in a container may write to its standard error, in bytes.
@@ -61,34 +61,16 @@ func execute(ctx context.Context, executor remotecommand.Executor) (stackdump.En
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	tooMuch := func() { cancel(stackdump.ErrTooMuch) }
-	output, complaint := &bounded{left: onload.MaximumBytes, full: tooMuch}, &bounded{left: maximumComplaint, full: tooMuch}
+	output, complaint := &bounded.Writer{Left: onload.MaximumBytes, Full: tooMuch}, &bounded.Writer{Left: maximumComplaint, Full: tooMuch}
 	// The library logs that streams end when a connection is closed in the midst of them.
 	err := executor.StreamWithContext(klog.NewContext(ctx, logr.Discard()), remotecommand.StreamOptions{Stdout: output, Stderr: complaint})
 	if cause := context.Cause(ctx); cause != nil {
 		// Somebody may still be writing.
 		return stackdump.Ended{}, cause
 	}
-	ended := stackdump.Ended{Output: output.text.String(), Complaint: complaint.text.String()}
+	ended := stackdump.Ended{Output: output.Text.String(), Complaint: complaint.Text.String()}
 	if code, isCode := errors.AsType[exec.CodeExitError](err); isCode {
 		ended.ExitCode, err = code.Code, nil
 	}
 	return ended, err
-}
-
-// bounded keeps what is written to it up to a number of bytes, and then calls a function.
-type bounded struct {
-	text bytes.Buffer
-	left int
-	full func()
-}
-
-// Write takes everything, so that nobody complains about a writer that does not.
-func (b *bounded) Write(piece []byte) (int, error) {
-	kept := piece[:min(len(piece), b.left)]
-	b.left -= len(kept)
-	_, _ = b.text.Write(kept)
-	if len(kept) < len(piece) {
-		b.full()
-	}
-	return len(piece), nil
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -16,10 +17,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/bounded"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/progress"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency/recorded"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/subprocess"
 )
 
 const (
@@ -28,8 +31,10 @@ const (
 	secondsPlace = "{seconds}"
 	// startTime is how long a generator may take beside sending, to start and to print.
 	startTime = 2 * time.Minute
-	// mostOutput is the most that is kept of what it prints.
-	mostOutput = 64 << 20
+	// stopTime is how long it may take to end when it is interrupted.
+	stopTime = 10 * time.Second
+	// mostComplaint is how many bytes of what it complains about are told.
+	mostComplaint = 2000
 )
 
 // driveFlags say what is searched for, and who sends.
@@ -48,7 +53,8 @@ func driveCommand() *cobra.Command {
 		Short: "Look for the highest rate with TRex or testpmd, which a program of yours starts",
 		Long: `Look for the highest rate that passes, as probe load does, and let another generator send: each trial runs PROGRAM, in
 whose arguments {rate} stands for the messages a second of the trial, and {seconds} for how long it has to send. PROGRAM
-prints what probe recorded reads of a run (see there), and nothing else, and ends with 0.
+prints what probe recorded reads of a run (see there), and nothing else, and ends with 0. When it is interrupted, it has
+ten seconds to stop the generator.
 
 Latencies are those that the generator takes; testpmd takes none, so that loss alone is judged. A rate that it does
 not reach says nothing about the receiver, and is told so.`,
@@ -115,11 +121,10 @@ func (f *driveFlags) search(ctx context.Context, program []string, shown *progre
 
 // options are those of the search: testpmd takes no latencies, of which none may grow then unless somebody says so.
 func (f *driveFlags) options(budget *latency.Budget) latency.SearchOptions {
-	// Who sends says only with its first run how many latencies it takes.
-	f.probes = math.MaxUint32
 	o := f.searchFlags.options(budget)
-	if f.generator.name.Value != string(recorded.TRex) && !f.isGiven("growth") {
-		o.Growth = 0
+	if f.generator.name.Value == string(recorded.TRex) && !f.isGiven("growth") {
+		// How many latencies it takes, only its first run says.
+		o.Growth = latency.DefaultGrowth(math.MaxUint32, o.Search)
 	}
 	return o
 }
@@ -130,45 +135,37 @@ func (f *driveFlags) run(ctx context.Context, program []string, step latency.Ste
 	duration := time.Duration(seconds) * time.Second
 	ctx, cancel := context.WithTimeoutCause(ctx, duration+startTime, fmt.Errorf("it has not ended %s after it was to send for %s", startTime, duration))
 	defer cancel()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	words := strings.NewReplacer(ratePlace, strconv.FormatUint(step.Rate, 10), secondsPlace, strconv.FormatInt(seconds, 10))
 	args := make([]string, 0, len(program))
 	for _, arg := range program[1:] {
 		args = append(args, words.Replace(arg))
 	}
 	command := exec.CommandContext(ctx, program[0], args...)
-	command.WaitDelay = time.Second
-	out, complaints := &limited{most: mostOutput}, &limited{most: mostComplaint}
+	// It has to stop what it has started, which would go on sending otherwise.
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	command.WaitDelay = stopTime
+	tooMuch := func() {
+		stop(fmt.Errorf("it has printed more than the %d bytes of the longest record", recorded.Longest))
+	}
+	out, complaints := &bounded.Writer{Left: recorded.Longest, Full: tooMuch}, &bounded.Writer{Left: mostComplaint}
 	command.Stdout, command.Stderr = out, complaints
+	release := subprocess.EndWithParent(command)
 	err := command.Run()
+	release()
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
 	if err == nil {
 		var run *recorded.Run
-		if run, err = f.generator.read(out.kept, step.Rate, duration); err == nil {
+		if run, err = f.generator.read(out.Text.Bytes(), step.Rate, duration); err == nil {
 			return run, nil
 		}
 	}
 	said := ""
-	if text := strings.TrimSpace(string(complaints.kept)); text != "" {
+	if text := strings.TrimSpace(complaints.Text.String()); text != "" {
 		said = ": it said: " + text
 	}
 	return nil, fmt.Errorf("%s at %d messages a second: %w%s", program[0], step.Rate, err, said)
-}
-
-// mostComplaint is how much of what a generator complains about is told.
-const mostComplaint = 2000
-
-// limited keeps the first bytes of what is written to it, one more than the most to show that there were more.
-type limited struct {
-	kept []byte
-	most int
-}
-
-// Write implements io.Writer.
-func (l *limited) Write(text []byte) (int, error) {
-	if room := l.most + 1 - len(l.kept); room > 0 {
-		l.kept = append(l.kept, text[:min(room, len(text))]...)
-	}
-	return len(text), nil
 }

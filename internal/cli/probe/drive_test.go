@@ -107,7 +107,7 @@ func TestDriveRefuses(t *testing.T) {
 		"no such program":        {[]string{"--", "/nowhere", ratePlace, secondsPlace}, "/nowhere at 1000 messages a second"},
 		"one that fails":         {[]string{"--", generatorProgram(t, "#!/bin/sh\necho no port >&2\nexit 3\n"), ratePlace, secondsPlace}, "exit status 3: it said: no port"},
 		"one that prints else":   {[]string{"--", generatorProgram(t, "#!/bin/sh\necho fine\n"), ratePlace, secondsPlace}, "at 1000 messages a second: "},
-		"one that prints much":   {[]string{"--", "sh", "-c", "head -c 70000000 /dev/zero", ratePlace, secondsPlace}, "the record has 67108865 bytes"},
+		"one that prints much":   {[]string{"--", "sh", "-c", "head -c 70000000 /dev/zero", ratePlace, secondsPlace}, "it has printed more than the 67108864 bytes of the longest record"},
 		"rates that descend":     {[]string{"--minimum", "5", "--start", "2", "--", program, ratePlace, secondsPlace}, "the least, the first and the most ascend"},
 		"a limit without number": {[]string{"--limit", "x", "--", program, ratePlace, secondsPlace}, "--limit x"},
 	} {
@@ -138,6 +138,27 @@ func TestDriveJudges(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// TestDriveStops: a program that is interrupted has time to stop the generator that it has started.
+func TestDriveStops(t *testing.T) {
+	program := generatorProgram(t, "#!/bin/sh\nsleep 600 &\ntrap 'kill $!; touch \"$0.stopped\"; exit 1' INT\ntouch \"$0.started\"\nwait\n")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		for ctx.Err() == nil {
+			if _, err := os.Stat(program + ".started"); err == nil {
+				cancel()
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	if _, err := drive(ctx, "--", program, ratePlace, secondsPlace); err == nil {
+		t.Error("an interrupted search has a result")
+	}
+	if _, err := os.Stat(program + ".stopped"); err != nil {
+		t.Errorf("the program could not stop what it had started: %v", err)
 	}
 }
 

@@ -6,7 +6,6 @@ package probe
 import (
 	"cmp"
 	"io"
-	"os"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +17,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/testrun"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/traffic"
 )
 
 // writeLatencyHTML writes the page that test report writes of a LatencyTest, of what a probe has measured over the network.
@@ -41,25 +41,13 @@ func writeLatencyHTML(out io.Writer, result *latency.Result) error {
 
 // writeJitterHTML writes the same page of what was measured on CPUs of this host.
 func writeJitterHTML(out io.Writer, result *jitter.Result) error {
-	record, err := testrun.RecordOf([]*jitter.Result{result}, kernelOf(), "")
-	if err != nil {
-		return err
-	}
-	name, err := os.Hostname()
+	here := traffic.ThisHost(-1, nil)
+	record, err := testrun.RecordOf([]*jitter.Result{result}, here.Kernel, "")
 	if err != nil {
 		return err
 	}
 	// The probe of jitter takes no limits, so that there is no verdict.
-	return writeProbePage(out, "probe jitter", v1alpha1.LatencyTestJitter, nodeOf(name, record.Kernel, record.Measurement("")))
-}
-
-// kernelOf is the release of the running kernel; "" where it cannot be read.
-func kernelOf() string {
-	release, err := os.ReadFile("/proc/sys/kernel/osrelease")
-	if err != nil {
-		return ""
-	}
-	return string(release[:max(0, len(release)-1)])
+	return writeProbePage(out, "probe jitter", v1alpha1.LatencyTestJitter, nodeOf(here.Name, here.Kernel, record.Measurement("")))
 }
 
 // nodeOf is a host that was measured now.

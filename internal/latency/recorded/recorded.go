@@ -32,16 +32,16 @@ type Run struct {
 	Version string
 }
 
-// longest is the longest file that is read.
-const longest = 64 << 20
+// Longest is how many bytes the longest record has that is read.
+const Longest = 64 << 20
 
 // Parse reads the record of a run, which was made at a rate in messages a second for so long. The text may be anybody's.
 func Parse(generator Generator, text []byte, perSecond uint64, duration time.Duration) (*Run, error) {
 	if perSecond < 1 || duration <= 0 {
 		return nil, fmt.Errorf("%d messages a second for %s: a run has a rate and a duration", perSecond, duration)
 	}
-	if len(text) > longest {
-		return nil, fmt.Errorf("the record has %d bytes, more than %d", len(text), longest)
+	if len(text) > Longest {
+		return nil, fmt.Errorf("the record has %d bytes, more than %d", len(text), Longest)
 	}
 	run := &Run{}
 	run.Rate.PerSecond, run.Duration = perSecond, duration

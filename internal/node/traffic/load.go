@@ -124,7 +124,7 @@ func measureStream(ctx context.Context, program string, request *RateRequest, pr
 	if err != nil {
 		return nil, nil, err
 	}
-	result, err := resultOf(latency.KindLoadSearch, &request.Request, thisHost(request.CPU, request.Environment), output, latency.Budget{})
+	result, err := resultOf(latency.KindLoadSearch, &request.Request, ThisHost(request.CPU, request.Environment), output, latency.Budget{})
 	if err != nil || len(result.Rates) == 0 {
 		return result, nil, err
 	}

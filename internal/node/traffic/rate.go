@@ -114,7 +114,7 @@ func MeasureRates(ctx context.Context, program string, request RateRequest, budg
 	if err != nil {
 		return nil, err
 	}
-	result, err := resultOf(latency.KindRateSweep, &request.Request, thisHost(request.CPU, request.Environment), output, budget)
+	result, err := resultOf(latency.KindRateSweep, &request.Request, ThisHost(request.CPU, request.Environment), output, budget)
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func Measure(ctx context.Context, options Options) (result *latency.Result, err 
 			}
 		}
 	}
-	return resultOf(latency.KindPingPong, &options.Request, thisHost(options.Request.CPU, options.Environment), output, options.Budget)
+	return resultOf(latency.KindPingPong, &options.Request, ThisHost(options.Request.CPU, options.Environment), output, options.Budget)
 }
 
 // runClient runs the program as a client to its end, and looks meanwhile at what it shows.
@@ -199,8 +199,8 @@ func countBeside(ctx context.Context, command *exec.Cmd, counter *cpuCounter) (e
 	}, nil
 }
 
-// thisHost describes the host of the client, whose program has an environment; nil for that of this one.
-func thisHost(cpu int, environment []string) latency.Host {
+// ThisHost describes the host of the client, whose program has an environment; nil for that of this one.
+func ThisHost(cpu int, environment []string) latency.Host {
 	name, _ := os.Hostname()
 	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
 	return latency.Host{Name: name, Kernel: strings.TrimSpace(string(kernel)), CPU: cpu, Environment: ofStacks(ofProgram(environment))}
