@@ -74,9 +74,9 @@ func expectCalls(t *testing.T, ours []*cobra.Command, where, line string) int {
 func flagsOfOthers() map[string]string {
 	return map[string]string{
 		"-v": "testpmd", "--blocking-pod-selector": "kured", "--build-arg": "podman", "--cascade": "kubectl delete", "--config": "the kubelet", "--config-dir": "the kubelet",
-		"--force": "kubectl delete", "--hdrh": "TRex", "--kube-reserved": "the kubelet", "--no-reload": "systemctl", "--node-labels": "the kubelet",
-		"--register-with-taints": "the kubelet", "--root-dir": "the kubelet", "--set": "helm", "--spin": "sfnt-pingpong", "--startup-taint": "the cluster autoscaler",
-		"--unrestricted": "GRUB", "--vdev": "DPDK",
+		"--force": "kubectl delete", "--hdrh": "TRex", "--kube-reserved": "the kubelet", "--no-reload": "systemctl", "--node-labels": "the kubelet", "--raw": "sfnt-pingpong", "--register-with-taints": "the kubelet", "--root-dir": "the kubelet",
+		"--rtt": "sfnt-pingpong", "--set": "helm", "--spin": "sfnt-pingpong", "--startup-taint": "the cluster autoscaler",
+		"--unrestricted": "GRUB", "--vdev": "DPDK", "-w": "zftcppingpong",
 	}
 }
 

@@ -220,7 +220,7 @@ echo '{"server": {"version": "v3.04"}, "stats": {"total": {"opackets": '$sent', 
   "latency": {"5": {"err_cntrs": {"dropped": 0}, "latency": {"histogram": {"10": 9950, "20": 50}}}}}}'
 `
 
-// pingPongs are two results of probe pingpong that readers are said to have; the numbers are made up.
+// pingPongs are results of probe pingpong, and round trips of another program, that readers are said to have; the numbers are made up.
 func (w *world) pingPongs(t *testing.T) {
 	t.Helper()
 	chance := rand.New(rand.NewPCG(5, 6))
@@ -242,6 +242,9 @@ func (w *world) pingPongs(t *testing.T) {
 	}{
 		{"untuned.json", -1, []latency.Size{{Bytes: 64, Distribution: latencies(6000, 2500)}, {Bytes: 1024, Distribution: latencies(8000, 900)}}},
 		{"tuned.json", 4, []latency.Size{{Bytes: 64, Distribution: latencies(5800, 600)}, {Bytes: 1024, Distribution: latencies(8000, 900)}}},
+		{"kernel.json", 4, []latency.Size{{Bytes: 64, Distribution: latencies(5800, 600)}, {Bytes: 1024, Distribution: latencies(8000, 900)}}},
+		{"frames.json", 4, []latency.Size{{Bytes: 64, Distribution: latencies(3100, 400)}, {Bytes: 1024, Distribution: latencies(4300, 500)}}},
+		{"onload.json", 4, []latency.Size{{Bytes: 64, Distribution: latencies(3000, 400)}, {Bytes: 1024, Distribution: latencies(4200, 500)}}},
 	} {
 		end := latency.Host{Name: "worker-1", Kernel: "6.12.0-rt", CPU: run.cpu}
 		text, err := json.Marshal(&latency.Result{
@@ -253,6 +256,13 @@ func (w *world) pingPongs(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.write(t, run.name, text, 0o644)
+	}
+	for _, name := range []string{"zf-64.txt", "zf-1024.txt", "raw-64.dat"} {
+		var text strings.Builder
+		for range 20_000 {
+			fmt.Fprintf(&text, "%d\n", 5000+int64(800*chance.ExpFloat64()))
+		}
+		w.write(t, name, []byte(text.String()), 0o644)
 	}
 }
 

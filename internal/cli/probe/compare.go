@@ -25,9 +25,9 @@ func compareCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "compare BEFORE AFTER",
 		Short: "Put two measurements of the same kind side by side",
-		Long: `Put two results side by side that probe jitter, pingpong, rate, load or recorded wrote with -o json, both by the same
-command: before and after a node was tuned, or a change of its firmware. Nothing is measured, and the files may come
-from other machines.
+		Long: `Put two results side by side that probe jitter, pingpong, samples, rate, load or recorded wrote with -o json, both by
+the same command: before and after a node was tuned, or a change of its firmware. Nothing is measured, and the files
+may come from other machines. probe stacks puts several network stacks into one table.
 
 Of jitter, there is a line or a picture for each CPU, on the same scales. Of the others, there is a line before, a line
 after and the ratio for each size or rate, or for the answer of a search; a ratio with ~ is of a difference within the

@@ -66,6 +66,7 @@ func results(t *testing.T) map[string]*latency.Result {
 		"rate":     {Kind: latency.KindRateSweep, Rates: []latency.Rate{rate}},
 		"load":     {Kind: latency.KindLoadSearch, Load: load},
 		"recorded": {Kind: latency.KindLoadSearch, Load: load, Generator: "trex v3.04"},
+		"samples":  {Kind: latency.KindPingPong, Generator: "zfudppingpong 9.0", Sizes: []latency.Size{{Bytes: 64, Distribution: distributed(t, 1000, 3000)}}},
 	}
 	for _, one := range all {
 		one.Version, one.Outcome = latency.Version, passed
@@ -94,13 +95,13 @@ func absolute(t *testing.T, path string) string {
 	return found
 }
 
-// ofCompare is what probe compare prints in a folder, and its error.
-func ofCompare(t *testing.T, folder string, args ...string) (string, error) {
+// ofProbe is what a command of the probe prints in a folder, and its error.
+func ofProbe(t *testing.T, folder string, args ...string) (string, error) {
 	t.Helper()
 	t.Chdir(folder)
 	var out bytes.Buffer
 	command := Command("/")
-	command.SetArgs(append([]string{"compare"}, args...))
+	command.SetArgs(args)
 	command.SetOut(&out)
 	command.SetErr(&out)
 	command.SilenceUsage, command.SilenceErrors = true, true
@@ -116,16 +117,17 @@ func TestCompareLatencies(t *testing.T) {
 	folder := inFolder(t, files)
 	for command, want := range map[string]string{
 		"pingpong": "64     ratio                           ~1.00",
+		"samples":  "half of the round trip, with one message under way at a time, as zfudppingpong 9.0 has measured it\n",
 		"rate":     "\n  1000  ratio                                                  ~1.00   ~1.00\nfrom when they left\n",
 		"load":     "ratio   ~1.00      ~1.00",
 		"recorded": "recorded runs of trex v3.04, in messages a second\n",
 	} {
 		t.Run(command, func(t *testing.T) {
-			out, err := ofCompare(t, folder, command+".json", command+".json")
+			out, err := ofProbe(t, folder, "compare", command+".json", command+".json")
 			if err != nil || !strings.Contains(out, want) {
 				t.Errorf("%q is missing (%v):\n%s", want, err, out)
 			}
-			if _, err := ofCompare(t, folder, command+".json", command+".json", "-o", "svg"); err == nil ||
+			if _, err := ofProbe(t, folder, "compare", command+".json", command+".json", "-o", "svg"); err == nil ||
 				err.Error() != "-o svg draws results of probe jitter, and "+command+".json is one of probe "+command+": leave it out for a table" {
 				t.Errorf("a picture: %v", err)
 			}
@@ -164,7 +166,7 @@ func TestCompareAsJSON(t *testing.T) {
 	folder, goldens := inFolder(t, files), absolute(t, "testdata")
 	for _, command := range []string{"jitter", "pingpong", "rate", "load", "recorded"} {
 		t.Run(command, func(t *testing.T) {
-			out, err := ofCompare(t, folder, command+".json", command+"-after.json", "-o", "json")
+			out, err := ofProbe(t, folder, "compare", command+".json", command+"-after.json", "-o", "json")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -181,7 +183,7 @@ func TestCompareTellsKindsApart(t *testing.T) {
 	folder := inFolder(t, files)
 	for before := range files {
 		for after := range files {
-			_, err := ofCompare(t, folder, before, after)
+			_, err := ofProbe(t, folder, "compare", before, after)
 			want := before + " is a result of probe " + strings.TrimSuffix(before, ".json") + " and " + after + " one of probe " + strings.TrimSuffix(after, ".json") +
 				": compare two of the same command"
 			if before == after && err != nil || before != after && (err == nil || err.Error() != want) {
@@ -233,7 +235,7 @@ func TestCompareRefuses(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			folder := inFolder(t, map[string]string{"before.json": tc.before, "after.json": tc.after})
-			out, err := ofCompare(t, folder, "before.json", "after.json")
+			out, err := ofProbe(t, folder, "compare", "before.json", "after.json")
 			if err == nil || err.Error() != tc.want || out != "" {
 				t.Errorf("the error is\n%v, want\n%s\n%s", err, tc.want, out)
 			}
@@ -246,7 +248,7 @@ func TestComparedTextIsHarmless(t *testing.T) {
 	folder := inFolder(t, map[string]string{
 		"before.json": asJSON(t, results(t)["pingpong"]), "after.json": changed(t, results(t)["pingpong"], func(r *latency.Result) { r.Setup.Client.Name = "near\x1b[2J" }),
 	})
-	if out, err := ofCompare(t, folder, "before.json", "after.json"); err != nil || strings.Contains(out, "\x1b") || !strings.Contains(out, "near") {
+	if out, err := ofProbe(t, folder, "compare", "before.json", "after.json"); err != nil || strings.Contains(out, "\x1b") || !strings.Contains(out, "near") {
 		t.Errorf("%v: %q", err, out)
 	}
 }

@@ -71,7 +71,7 @@ set.`,
 		},
 	}
 	flags.register(measure.Flags(), root)
-	command.AddCommand(measure, compareCommand(), pingPongCommand(root), rateCommand(root), loadCommand(root), driveCommand(), recordedCommand(), testCommand())
+	command.AddCommand(measure, compareCommand(), pingPongCommand(root), rateCommand(root), loadCommand(root), driveCommand(), recordedCommand(), samplesCommand(), stacksCommand(), testCommand())
 	return command
 }
 

@@ -19,7 +19,7 @@ import (
 // saved is the result of a measurement in a file.
 type saved struct {
 	file string
-	// command has written it: jitter, pingpong, rate, load or recorded.
+	// command has written it: jitter, pingpong, samples, rate, load or recorded.
 	command string
 	// jitter is nil unless the command is jitter, and latency is nil where it is.
 	jitter  *jitter.Result
@@ -44,6 +44,8 @@ func (f *form) command() string {
 		return "jitter"
 	case f.Kind == string(latency.KindLoadSearch) && f.Generator != "":
 		return "recorded"
+	case f.Kind == string(latency.KindPingPong) && f.Generator != "":
+		return "samples"
 	}
 	return map[latency.Kind]string{latency.KindPingPong: "pingpong", latency.KindRateSweep: "rate", latency.KindLoadSearch: "load"}[latency.Kind(f.Kind)]
 }

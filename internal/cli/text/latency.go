@@ -20,9 +20,12 @@ const notCarried = "-"
 // with their intervals, and the outcome. Lines that begin with # are no rows of the first table.
 func Latency(result *latency.Result) string {
 	var b strings.Builder
-	if result.Generator != "" {
+	switch {
+	case result.Generator != "" && result.Kind == latency.KindPingPong:
+		fmt.Fprintf(&b, "# round trips of %s, with one message under way at a time, which it has recorded\n", result.Generator)
+	case result.Generator != "":
 		fmt.Fprintf(&b, "# recorded runs of %s, in messages a second; latencies in nanoseconds, at the lower ends of the steps in which it counts\n", result.Generator)
-	} else {
+	default:
 		latencySetup(&b, result)
 	}
 	latencyColumns(&b, result)

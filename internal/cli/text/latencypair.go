@@ -50,6 +50,8 @@ type latencyPair struct {
 
 func (p *latencyPair) title() string {
 	switch {
+	case p.before.Generator != "" && p.before.Kind == latency.KindPingPong:
+		return Reported(p.before) + ", with one message under way at a time, as " + p.before.Generator + " has measured it"
 	case p.before.Generator != "":
 		return "recorded runs of " + p.before.Generator + ", in messages a second"
 	case p.before.Kind == latency.KindLoadSearch:
@@ -96,15 +98,20 @@ func lines(name string, row *latency.ComparedRow, counts func(*latency.ComparedS
 	if !row.Comparable() {
 		return lines
 	}
-	ratios := append([]string{name, "ratio"}, make([]string, columns+1)...)
+	return append(lines, ratioLine([]string{name, "ratio"}, row.Ratios, columns, ladder))
+}
+
+// ratioLine is a line of ratios of these percentiles, which has nothing below counts in so many columns, below the minimum and below the maximum.
+func ratioLine(names []string, ratios []latency.PercentileRatio, columns int, ladder []float64) []string {
+	line := slices.Concat(names, make([]string, columns+1))
 	for _, percent := range ladder {
 		cell := notCarried
-		if at := slices.IndexFunc(row.Ratios, func(r latency.PercentileRatio) bool { return r.Percent == percent }); at >= 0 {
-			cell = changeCell(&row.Ratios[at].Change)
+		if at := slices.IndexFunc(ratios, func(r latency.PercentileRatio) bool { return r.Percent == percent }); at >= 0 {
+			cell = changeCell(&ratios[at].Change)
 		}
-		ratios = append(ratios, cell)
+		line = append(line, cell)
 	}
-	return append(lines, append(ratios, ""))
+	return append(line, "")
 }
 
 // lengthCells are the shortest latency of a side, percentiles, and the longest.
