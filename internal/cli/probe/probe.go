@@ -30,8 +30,12 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
-// busyWindow is how long the probe looks whether the CPUs are at work for others.
-const busyWindow = 500 * time.Millisecond
+const (
+	// busyWindow is how long the probe looks whether the CPUs are at work for others.
+	busyWindow = 500 * time.Millisecond
+	// busyWindows is how often it looks while they are: what a container's own start leaves to the kernel ends by itself.
+	busyWindows = 10
+)
 
 // reportColumns is the width of the report, which is read in logs, too.
 const reportColumns = 120
@@ -190,26 +194,44 @@ func refuseBusy(ctx context.Context, root string, measured cpus.Set) error {
 	return fmt.Errorf("%s: the probe would disturb that work and measure it; stop it, measure other CPUs, or say --on-busy=measure", busy)
 }
 
-// busyAmong names those CPUs of a host that are at work for others; "" when none is.
+// busyAmong names those CPUs of a host that are at work for others, and stay so; "" when none is.
 func busyAmong(ctx context.Context, root string, measured cpus.Set) (string, error) {
 	proc, err := procfs.NewFS(filepath.Join(root, "proc"))
 	if err != nil {
 		return "", fmt.Errorf("reading /proc of the host: %w", err)
 	}
-	before, err := proc.Stat()
+	return stayBusy(measured, proc.Stat, func() error {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(busyWindow):
+			return nil
+		}
+	})
+}
+
+// stayBusy names those CPUs that are at work in each of the windows between readings of /proc/stat; "" as soon as none is left.
+func stayBusy(measured cpus.Set, read func() (procfs.Stat, error), wait func() error) (string, error) {
+	before, err := read()
 	if err != nil {
 		return "", fmt.Errorf("reading /proc/stat: %w", err)
 	}
-	select {
-	case <-ctx.Done():
-		return "", ctx.Err()
-	case <-time.After(busyWindow):
+	busy := ""
+	for range busyWindows {
+		if err := wait(); err != nil {
+			return "", err
+		}
+		after, err := read()
+		if err != nil {
+			return "", fmt.Errorf("reading /proc/stat: %w", err)
+		}
+		measured = measured.Filter(func(id int) bool { return jitter.Busy(cpus.Of(id), before, after) != "" })
+		if busy = jitter.Busy(measured, before, after); busy == "" {
+			break
+		}
+		before = after
 	}
-	after, err := proc.Stat()
-	if err != nil {
-		return "", fmt.Errorf("reading /proc/stat: %w", err)
-	}
-	return jitter.Busy(measured, before, after), nil
+	return busy, nil
 }
 
 // measuringProcess is this program again.
