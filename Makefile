@@ -297,6 +297,10 @@ judge-jitter: programs-judge-jitter ## Judge the jitter probe beside oslat on CP
 	go build -o bin/lowlatency-operator ./cmd/lowlatency-operator
 	go run ./test/jitter --cpu 1 --rounds 5 --duration 10s | tee dist/judge-jitter.txt
 
+.PHONY: judges
+judges: judge-latency judge-jitter ## Judge every measurement on this machine, over the network and of jitter; both tables are in dist/judges.txt.
+	cat dist/latency.txt dist/judge-jitter.txt >dist/judges.txt
+
 # A folder that takes what testpmd printed; internal/latency/recorded/testdata has such texts.
 TESTPMD_RECORD ?=
 .PHONY: test-testpmd
@@ -313,11 +317,11 @@ lab-short: programs-lab-short ## The same on one machine, with few scenarios.
 
 .PHONY: lab-pools
 lab-pools: programs-lab-pools ## Show BypassNICPools on a real node: PREEMPT_RT kernel, kubelet and containerd in an emulated machine.
-	go test -tags lab -count=1 -timeout 180m -v -skip 'TestPools/^LatencyTest' ./test/lab/pools
+	go test -tags lab -count=1 -timeout 180m -v -run '^TestPools$$' ./test/lab/pools
 
 .PHONY: lab-latency
-lab-latency: programs-lab-latency ## Let LatencyTests measure the same real node: jitter, a neighbour that must be named, messages between two pods.
-	go test -tags lab -count=1 -timeout 180m -v -run 'TestPools/^(control|boot|plan|kernel_is|node_joins|something|the_manager|operator|LatencyTest)' ./test/lab/pools
+lab-latency: programs-lab-latency ## Let LatencyTests measure a real node: jitter, a neighbour that must be named, messages between two pods.
+	go test -tags lab -count=1 -timeout 180m -v -run '^TestLatencyTests$$' ./test/lab/pools
 
 .PHONY: lab-netem
 lab-netem: programs-lab-netem ## Judge what measurements over the network count, against netem in an emulated machine; the table is in dist/netem.txt.

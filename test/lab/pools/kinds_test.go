@@ -28,17 +28,17 @@ const (
 	floodWait = time.Minute
 )
 
-// flood keeps a NIC receiving frames that nobody wants, each of which comes with an interrupt. The kernel's own generator sends them, 2 ms
-// apart, for a shell sends too few to take much time away. All emulated processors share one of the host, and with 1 ms the manager
-// answered no probe, and with 300 us a measurement came to no end. It sleeps in a pause that is longer than 100 us, and spins in a shorter one
-// (net/core/pktgen.c, spin), so that nothing else would run where it sends.
+// flood keeps a NIC receiving frames that nobody wants, each of which comes with an interrupt. The kernel's own generator sends them, 500 us
+// apart, for a shell sends too few to take much time away. It sleeps in a pause that is longer than 100 us, and spins in a shorter one
+// (net/core/pktgen.c, spin), so that nothing else would run where it sends. It stops for good where its interface has no carrier.
 const flood = `set -e
 ip link set %[1]s up; ip link set %[2]s up
+until [ "$(cat /sys/class/net/%[1]s/carrier /sys/class/net/%[2]s/carrier | tr -d '\n')" = 11 ]; do sleep 0.2; done
 modprobe pktgen
 cd /proc/net/pktgen
 echo rem_device_all >kpktgend_0
 echo add_device %[1]s >kpktgend_0
-for word in "count 0" "delay 2000000" "pkt_size 60" "dst 10.9.0.2" "dst_mac $(cat /sys/class/net/%[2]s/address)"; do echo "$word" >%[1]s; done
+for word in "count 0" "delay 500000" "pkt_size 60" "dst 10.9.0.2" "dst_mac $(cat /sys/class/net/%[2]s/address)"; do echo "$word" >%[1]s; done
 echo start >pgctrl
 `
 

@@ -40,9 +40,12 @@ const (
 	neighbour, pause = 15 * time.Second, 5 * time.Second
 )
 
-// measurements shows LatencyTests on the real kubelet.
-func (s *scene) measurements(t *testing.T) {
-	t.Helper()
+// TestLatencyTests shows LatencyTests on the real kubelet of a node whose NICs are not handed out.
+func TestLatencyTests(t *testing.T) {
+	s := newScene(t)
+	if !s.raise(t) {
+		return
+	}
 	s.step(t, "LatencyTest: jitter of CPUs that its pod has for itself", s.jitter)
 	s.step(t, "LatencyTest: a neighbour turns the verdict, and is named", s.neighbour)
 	s.step(t, "LatencyTest: an interrupt is moved to the measured CPU, and is named", s.interrupted)
@@ -139,7 +142,8 @@ func (s *scene) jitter(t *testing.T) string {
 // hog waits on the machine for a process that measures, and then keeps each of its CPUs for itself, with real-time priority, again and again until
 // that process has ended: the first time may be over before it measures, for the hog keeps it from starting, and in the pauses it comes on. The
 // API server would tell too late: under emulation it hears of a pod's start when much of a measurement is over. A hog looks at the clock itself:
-// its time begins when it has the CPU, however long it takes to come there. Which CPUs are those of the pod says its control group: the process
+// its time begins when it has the CPU, however long it takes to come there. It asks the kernel for nothing meanwhile: a kernel with PREEMPT_RT sleeps where
+// it waits for a spinlock, and would give the CPU to the probe. Which CPUs are those of the pod says its control group: the process
 // has divided them among its threads. Since Linux 6.12 the fair server (kernel/sched/deadline.c) gives ordinary threads 50 ms of each second
 // besides, for which no interruption would be long.
 const hog = `until pid=$(pgrep -o -f '[p]robe latencytest'); do sleep 0.2; done
@@ -151,8 +155,7 @@ for cpu in $own; do
   [ ! -e $fair ] || { cat $fair >/run/fair-$cpu; echo 0 >$fair; }
 done
 while [ -d /proc/$pid ]; do
-  for cpu in $own; do chrt -f 50 taskset -c $cpu sh -c 'read now rest </proc/uptime; end=$((${now%%.*} + %.0f))
-    while [ ${now%%.*} -lt $end ]; do read now rest </proc/uptime; done' & done
+  for cpu in $own; do chrt -f 50 taskset -c $cpu perl -e '$end = time + %.0f; 1 while time < $end' & done
   wait
   sleep %.0f
 done

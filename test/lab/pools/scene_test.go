@@ -52,6 +52,8 @@ type scene struct {
 	built, admin string
 	// deployment is what make deploy applies.
 	deployment []*unstructured.Unstructured
+	// handsOut reports whether the node's NICs are handed out to pods.
+	handsOut bool
 	// arguments are those with which the machine boots as planned.
 	arguments []string
 	table     *outcomes
@@ -174,7 +176,7 @@ func (s *scene) start(t *testing.T, files string) {
 	t.Helper()
 	image, err := lab.OpenImage(t.Context(), os.Stderr)
 	must(t, err)
-	s.machine, err = image.Start(s.ctx, poolMachine(files), os.Stderr)
+	s.machine, err = image.Start(s.ctx, s.poolMachine(files), os.Stderr)
 	must(t, err)
 }
 
