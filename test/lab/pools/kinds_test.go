@@ -24,11 +24,13 @@ const (
 	farNIC = "0000:22:00.0"
 	// nearAddress and farAddress are those of frames on the two NICs.
 	nearAddress, farAddress = "10.9.1.2/24", "10.9.1.1/24"
+	// housekeeper is the CPU of the NUMA node of socketsNIC that is not isolated.
+	housekeeper = "4"
 	// floodWait is how long the flood has until interrupts are seen to come to the measured CPU.
 	floodWait = time.Minute
 )
 
-// flood keeps a NIC receiving frames that nobody wants, each of which comes with an interrupt. The kernel's own generator sends them, 500 us
+// flood keeps a NIC receiving frames that nobody wants, each of which comes with an interrupt. The kernel's own generator sends them, 200 us
 // apart, for a shell sends too few to take much time away. It sleeps in a pause that is longer than 100 us, and spins in a shorter one
 // (net/core/pktgen.c, spin), so that nothing else would run where it sends. It stops for good where its interface has no carrier.
 const flood = `set -e
@@ -38,7 +40,7 @@ modprobe pktgen
 cd /proc/net/pktgen
 echo rem_device_all >kpktgend_0
 echo add_device %[1]s >kpktgend_0
-for word in "count 0" "delay 500000" "pkt_size 60" "dst 10.9.0.2" "dst_mac $(cat /sys/class/net/%[2]s/address)"; do echo "$word" >%[1]s; done
+for word in "count 0" "delay 200000" "pkt_size 60" "dst 10.9.0.2" "dst_mac $(cat /sys/class/net/%[2]s/address)"; do echo "$word" >%[1]s; done
 echo start >pgctrl
 `
 
@@ -49,6 +51,7 @@ func (s *scene) interrupted(t *testing.T) string {
 	test.Spec.Kind, test.Spec.DurationSeconds, test.Spec.Repetitions = v1alpha1.LatencyTestJitter, 20, 1
 	test.Spec.Budget = &v1alpha1.LatencyBudget{StolenPartsPerMillion: 1000000}
 	s.kubectlApply(t, test)
+	defer s.done(t, test)
 	quiet := s.outcome(t, test, 0)
 	expect(t, quiet, v1alpha1.LatencyPassed)
 	own := s.isolated(t, quiet.Measured.CPUs)
@@ -56,11 +59,11 @@ func (s *scene) interrupted(t *testing.T) string {
 	must(t, s.machine.WriteFile(t.Context(), "/run/flood", fmt.Sprintf(flood, from, to), 0o600))
 	s.run(t, "systemd-run --quiet --unit=flood bash /run/flood")
 	numbers := strings.Fields(s.run(t, "cd /sys/bus/pci/devices/"+socketsNIC+"/msi_irqs && echo *"))
-	before := s.run(t, fmt.Sprintf("cat /proc/irq/%s/smp_affinity_list", numbers[len(numbers)-1]))
-	// What stays on the CPU would close the gate, and disturb all that is measured later. Interrupts move when they come.
+	// What stays on the CPU would close the gate, and disturb all that is measured later. Interrupts move when they come, and away from a CPU when they may not
+	// stay there.
 	atRest := func() {
 		defer s.run(t, "systemctl stop flood")
-		s.moveInterrupts(t, numbers, before)
+		s.moveInterrupts(t, numbers, housekeeper)
 	}
 	defer func() {
 		if t.Failed() {
@@ -149,6 +152,7 @@ func (s *scene) load(t *testing.T) string {
 	}
 	test.Spec.Budget = &v1alpha1.LatencyBudget{MinimumMessagesPerSecond: 10, Path: v1alpha1.LatencyPathKernel}
 	s.kubectlApply(t, test)
+	defer s.done(t, test)
 	result, tries := s.whenQuiet(t, test)
 	s.passed(t, test, result)
 	load := result.Measured.Network.Load
@@ -175,6 +179,7 @@ func (s *scene) frames(t *testing.T) string {
 	test.Spec.Traffic.Server.TestEnd = v1alpha1.TestEnd{BypassNICPool: "sockets", Address: nearAddress}
 	test.Spec.Budget = &v1alpha1.LatencyBudget{MaximumNanoseconds: longest.Nanoseconds(), Path: v1alpha1.LatencyPathAccelerated}
 	s.kubectlApply(t, test)
+	defer s.done(t, test)
 	result, tries := s.whenQuiet(t, test)
 	s.passed(t, test, result)
 	network := result.Measured.Network

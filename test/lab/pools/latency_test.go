@@ -124,6 +124,16 @@ func (s *scene) passed(t *testing.T, test *v1alpha1.LatencyTest, result v1alpha1
 	}
 }
 
+// done deletes a test that has shown what it was to show: it would be measured again, before the next one, whenever the node changes.
+func (s *scene) done(t *testing.T, test *v1alpha1.LatencyTest) {
+	t.Helper()
+	must(t, client.IgnoreNotFound(s.api.Delete(t.Context(), test)))
+	s.wait(t, "LatencyTest "+test.Name+" to be gone", func(ctx context.Context) (bool, string) {
+		err := s.api.Get(ctx, client.ObjectKeyFromObject(test), test)
+		return apierrors.IsNotFound(err), fmt.Sprint(err)
+	})
+}
+
 func (s *scene) jitter(t *testing.T) string {
 	test := latencyTest("quiet")
 	test.Spec.Kind, test.Spec.DurationSeconds, test.Spec.Repetitions = v1alpha1.LatencyTestJitter, 10, 2
@@ -194,6 +204,7 @@ func (s *scene) messages(t *testing.T) string {
 	test.Spec.Budget = &v1alpha1.LatencyBudget{MaximumNanoseconds: longest.Nanoseconds(), Path: v1alpha1.LatencyPathKernel}
 	places := s.watchPlaces(t)
 	s.kubectlApply(t, test)
+	defer s.done(t, test)
 	result, tries := s.whenQuiet(t, test)
 	s.passed(t, test, result)
 	client, seen := s.isolated(t, result.Measured.CPUs), places(t)
@@ -213,6 +224,7 @@ func (s *scene) rates(t *testing.T) string {
 	test.Spec.RateSweep = &v1alpha1.RateSweepTest{MessagesPerSecond: []int32{20, 50}, AnswersPerRate: 1000}
 	test.Spec.Budget = &v1alpha1.LatencyBudget{MaximumNanoseconds: longest.Nanoseconds(), Path: v1alpha1.LatencyPathKernel}
 	s.kubectlApply(t, test)
+	defer s.done(t, test)
 	result, tries := s.whenQuiet(t, test)
 	s.passed(t, test, result)
 	network := result.Measured.Network
