@@ -5,13 +5,36 @@ package probe
 
 import (
 	"errors"
-	"strings"
+	"maps"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/procfs"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
+
+// ticks are those of CPUs, which pass while somebody waits.
+type ticks struct {
+	// isBusy says in which windows, from 0, a CPU is at work.
+	isBusy  map[int64]func(window int) bool
+	now     map[int64]procfs.CPUStat
+	windows int
+}
+
+func (c *ticks) read() (procfs.Stat, error) { return procfs.Stat{CPU: maps.Clone(c.now)}, nil }
+
+func (c *ticks) wait() error {
+	for id, of := range c.now {
+		of.Idle += 0.25
+		if at := c.isBusy[id]; at != nil && at(c.windows) {
+			of.User += 0.25
+		}
+		c.now[id] = of
+	}
+	c.windows++
+	return nil
+}
 
 // TestStayBusy: a CPU is busy that is at work in every window, and one that comes to rest is not, however busy another is meanwhile.
 func TestStayBusy(t *testing.T) {
@@ -19,7 +42,7 @@ func TestStayBusy(t *testing.T) {
 	for name, tc := range map[string]struct {
 		// isBusy says in which windows, from 0, CPUs 2 and 3 are at work.
 		isBusy map[int64]func(window int) bool
-		// want is a part of what is said; "" for nothing. windows is how many are looked at.
+		// want is what is said, and windows how many are looked at.
 		want    string
 		windows int
 	}{
@@ -30,29 +53,10 @@ func TestStayBusy(t *testing.T) {
 		"one, and then the other": {map[int64]func(int) bool{2: func(window int) bool { return window%2 == 0 }, 3: func(window int) bool { return window%2 == 1 }}, "", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			windows := 0
-			now := map[int64]procfs.CPUStat{2: {}, 3: {}}
-			read := func() (procfs.Stat, error) {
-				stat := procfs.Stat{CPU: map[int64]procfs.CPUStat{}}
-				for id, of := range now {
-					stat.CPU[id] = of
-				}
-				return stat, nil
-			}
-			wait := func() error {
-				for id, of := range now {
-					of.Idle += 0.25
-					if at := tc.isBusy[id]; at != nil && at(windows) {
-						of.User += 0.25
-					}
-					now[id] = of
-				}
-				windows++
-				return nil
-			}
-			said, err := stayBusy(cpus.Of(2, 3), read, wait)
-			if err != nil || (said == "") != (tc.want == "") || !strings.Contains(said, tc.want) || windows != tc.windows || strings.Contains(said, "CPU 2") != strings.Contains(tc.want, "CPU 2") {
-				t.Errorf("after %d windows, want %d: %q, want %q; %v", windows, tc.windows, said, tc.want, err)
+			clock := &ticks{isBusy: tc.isBusy, now: map[int64]procfs.CPUStat{2: {}, 3: {}}}
+			said, err := stayBusy(cpus.Of(2, 3), clock.read, clock.wait)
+			if diff := cmp.Diff([]any{tc.want, tc.windows}, []any{said, clock.windows}); err != nil || diff != "" {
+				t.Errorf("what is said, and the windows (-want +got):\n%s%v", diff, err)
 			}
 		})
 	}

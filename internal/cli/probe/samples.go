@@ -29,9 +29,10 @@ type samplesFlags struct {
 
 // samplesCommand describes round trips that other programs have measured.
 func samplesCommand() *cobra.Command {
-	var programs []string
-	for _, pinger := range recorded.Pingers() {
-		programs = append(programs, string(pinger))
+	pingers := recorded.Pingers()
+	programs := make([]string, len(pingers))
+	for i, pinger := range pingers {
+		programs[i] = string(pinger)
 	}
 	flags := &samplesFlags{
 		program: &usage.Choice{Allowed: programs}, holds: &usage.Choice{Value: "default", Allowed: []string{"default", "half", "round-trip"}},

@@ -24,17 +24,18 @@ func Stacks(stacks *latency.Stacks, palette Palette, columns int) string {
 		reported = "the round trip"
 	}
 	ladder := stacksLadder(stacks)
-	header := []string{"BYTES", "STACK", "SAMPLES", "LOST", "MINIMUM"}
-	for _, percent := range ladder {
-		header = append(header, formatPercent(percent))
+	percents := make([]string, len(ladder))
+	for i, percent := range ladder {
+		percents[i] = formatPercent(percent)
 	}
-	var rows [][]string
+	header := slices.Concat([]string{"BYTES", "STACK", "SAMPLES", "LOST", "MINIMUM"}, percents, []string{"MAXIMUM"})
+	rows := make([][]string, 0, 2*len(stacks.Sizes)*len(stacks.Sides))
 	for i := range stacks.Sizes {
 		rows = append(rows, linesOfStacks(&stacks.Sizes[i], ladder)...)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, with one message under way at a time\n\n", reported)
-	b.WriteString(Table(append(header, "MAXIMUM"), rows, palette, columns))
+	b.WriteString(Table(header, rows, palette, columns))
 	b.WriteString("\n" + stacksMeasured(stacks, palette, columns) + "\n")
 	for _, sentence := range stacksRemarks(stacks) {
 		b.WriteString(paragraph(sentence, columns))

@@ -306,7 +306,7 @@ func (s *scene) otherCommandLine(t *testing.T) string {
 func (s *scene) otherKernel(t *testing.T) string {
 	for _, name := range []string{"sockets", "far-sockets"} {
 		pool := &v1alpha1.BypassNICPool{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		must(t, s.api.Delete(t.Context(), pool))
+		must(t, client.IgnoreNotFound(s.api.Delete(t.Context(), pool)))
 		s.wait(t, "pool "+name+" to be gone", func(ctx context.Context) (bool, string) {
 			err := s.api.Get(ctx, client.ObjectKeyFromObject(pool), pool)
 			return apierrors.IsNotFound(err), fmt.Sprint(err)
