@@ -92,16 +92,6 @@ type container struct {
 	// environment is what the pod itself asks for.
 	environment []string
 	tasks       []string
-	// command runs in the place of the program with tasks.
-	command []string
-}
-
-// arguments are what it runs.
-func (c container) arguments() []string {
-	if c.command != nil {
-		return c.command
-	}
-	return append([]string{"python3", programPath}, c.tasks...)
 }
 
 type object = map[string]any
@@ -131,7 +121,7 @@ func (c container) configuration(t *testing.T, s *scene, a answer) string {
 		"ociVersion": "1.0.2", "root": object{"path": "rootfs"}, "hostname": c.name, "mounts": mounts,
 		"process": object{
 			"user": object{"uid": 1001, "gid": 1001}, "cwd": "/", "noNewPrivileges": true, "capabilities": none,
-			"env": append(environment, c.environment...), "args": c.arguments(),
+			"env": append(environment, c.environment...), "args": append([]string{"python3", programPath}, c.tasks...),
 			"rlimits": []object{{"type": "RLIMIT_NOFILE", "hard": 65536, "soft": 65536}},
 		},
 		"linux": object{
