@@ -176,22 +176,29 @@ done
 
 // neighbour lets a real-time program take the CPUs of the measuring pod away.
 func (s *scene) neighbour(t *testing.T) string {
+	result, own := s.besideNeighbour(t, 1)
+	if result.Reason != v1alpha1.TestMaximumExceeded || len(result.Measured.Causes) == 0 {
+		t.Errorf("%s without a cause: %s", result.Reason, result.Message)
+	}
+	if text, code := s.report(t, "quiet"); code != 1 {
+		t.Errorf("the report ends with %d:\n%s", code, text)
+	}
+	return fmt.Sprintf("Failed on CPU %s: %s", own, result.Message)
+}
+
+// besideNeighbour measures jitter again beside the neighbour, which has ended when it returns, and expects that the node fails. It returns the CPUs, too.
+func (s *scene) besideNeighbour(t *testing.T, run int32) (v1alpha1.LatencyTestResult, cpus.Set) {
+	t.Helper()
 	must(t, s.machine.WriteFile(t.Context(), "/run/hog", fmt.Sprintf(hog, neighbour.Seconds(), pause.Seconds()), 0o600))
 	s.run(t, "rm -f /run/neighbour; systemd-run --quiet --unit=neighbour sh /run/hog")
 	test := latencyTest("quiet")
 	must(t, s.api.Patch(t.Context(), test, client.RawPatch("application/merge-patch+json",
-		[]byte(`{"spec":{"run":1,"durationSeconds":60,"repetitions":1}}`))))
-	result := s.outcome(t, test, 1)
+		fmt.Appendf(nil, `{"spec":{"run":%d,"durationSeconds":60,"repetitions":1}}`, run))))
+	result := s.outcome(t, test, run)
 	own := s.isolated(t, s.run(t, "cat /run/neighbour"))
 	expect(t, result, v1alpha1.LatencyFailed)
-	if result.Reason != v1alpha1.TestMaximumExceeded || len(result.Measured.Causes) == 0 {
-		t.Errorf("%s without a cause: %s", result.Reason, result.Message)
-	}
-	if text, code := s.report(t, test.Name); code != 1 {
-		t.Errorf("the report ends with %d:\n%s", code, text)
-	}
 	s.run(t, "until ! systemctl is-active --quiet neighbour; do sleep 1; done")
-	return fmt.Sprintf("Failed on CPU %s: %s", own, result.Message)
+	return result, own
 }
 
 // messages measures between two pods of the node. Each asks for two CPUs, and a NUMA node has three for pods. Both ends sleep while they wait:
@@ -256,11 +263,12 @@ func (s *scene) whenQuiet(t *testing.T, test *v1alpha1.LatencyTest) (result v1al
 	}
 }
 
-// gate waits until the node says this of its readiness, and has the taint of the gate or not. It returns what the node says.
-func (s *scene) gate(t *testing.T, status corev1.ConditionStatus, reason string) string {
+// gate waits until the node says this of its readiness, for one of the reasons where there are any, and has the taint of the gate or not. It returns what the
+// node says.
+func (s *scene) gate(t *testing.T, status corev1.ConditionStatus, reasons ...string) string {
 	t.Helper()
 	said := ""
-	s.wait(t, fmt.Sprintf("%s of the node to be %s, %s", v1alpha1.NodeConditionReady, status, reason), func(ctx context.Context) (bool, string) {
+	s.wait(t, fmt.Sprintf("%s of the node to be %s, %s", v1alpha1.NodeConditionReady, status, strings.Join(reasons, " or ")), func(ctx context.Context) (bool, string) {
 		node := &corev1.Node{}
 		if err := s.api.Get(ctx, client.ObjectKey{Name: nodeName}, node); err != nil {
 			return false, err.Error()
@@ -269,7 +277,7 @@ func (s *scene) gate(t *testing.T, status corev1.ConditionStatus, reason string)
 		for _, c := range node.Status.Conditions {
 			if c.Type == v1alpha1.NodeConditionReady {
 				said = fmt.Sprintf("%s %s, tainted %t: %s", c.Status, c.Reason, tainted, c.Message)
-				return c.Status == status && (reason == "" || c.Reason == reason) && tainted == (status != corev1.ConditionTrue), said
+				return c.Status == status && (len(reasons) == 0 || slices.Contains(reasons, c.Reason)) && tainted == (status != corev1.ConditionTrue), said
 			}
 		}
 		return false, "no condition yet"
@@ -277,16 +285,20 @@ func (s *scene) gate(t *testing.T, status corev1.ConditionStatus, reason string)
 	return said
 }
 
-// closes lets the profile ask for the test that has failed, and measures once more without the neighbour.
+// closes lets the profile ask for the test of jitter. Its pass is stale then, since the taint of the gate is part of the plan, so that the node is measured first.
+// Then it fails beside the neighbour, and is measured once more without.
 func (s *scene) closes(t *testing.T) string {
-	s.gate(t, corev1.ConditionTrue, "")
+	s.gate(t, corev1.ConditionTrue)
 	must(t, s.api.Patch(t.Context(), readProfile(t), client.RawPatch("application/merge-patch+json", fmt.Appendf(nil,
 		`{"spec":{"verification":{"gate":"Taint","qualification":{"tests":[{"namespace":%q,"name":"quiet"}]}}}}`, agentNamespace))))
+	waits := s.gate(t, corev1.ConditionUnknown, v1alpha1.ReasonQualificationStale, v1alpha1.ReasonAwaitingQualification)
+	first := s.gate(t, corev1.ConditionTrue)
+	s.besideNeighbour(t, 2)
 	closed := s.gate(t, corev1.ConditionFalse, v1alpha1.ReasonQualificationFailed)
 	test := latencyTest("quiet")
-	must(t, s.api.Patch(t.Context(), test, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"run":2}}`))))
-	expect(t, s.outcome(t, test, 2), v1alpha1.LatencyPassed)
-	return closed + "; then " + s.gate(t, corev1.ConditionTrue, "")
+	must(t, s.api.Patch(t.Context(), test, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"run":3}}`))))
+	expect(t, s.outcome(t, test, 3), v1alpha1.LatencyPassed)
+	return waits + "; then " + first + "; then " + closed + "; then " + s.gate(t, corev1.ConditionTrue)
 }
 
 // changedWord is a word of the command line that the kernel does not know.
@@ -326,8 +338,8 @@ func (s *scene) stale(t *testing.T, boot lab.Boot) (before, after v1alpha1.Laten
 	must(t, s.api.Get(t.Context(), client.ObjectKeyFromObject(test), test))
 	before = test.Status.Results[0].Measured.Fingerprint
 	must(t, s.machine.Reboot(s.ctx, boot))
-	closed := s.gate(t, corev1.ConditionUnknown, v1alpha1.ReasonQualificationStale)
-	open := s.gate(t, corev1.ConditionTrue, "")
+	closed := s.gate(t, corev1.ConditionUnknown, v1alpha1.ReasonQualificationStale, v1alpha1.ReasonAwaitingQualification)
+	open := s.gate(t, corev1.ConditionTrue)
 	must(t, s.api.Get(t.Context(), client.ObjectKeyFromObject(test), test))
 	return before, test.Status.Results[0].Measured.Fingerprint, closed + "; then " + open
 }
