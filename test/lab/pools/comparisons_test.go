@@ -20,7 +20,7 @@ func (s *scene) besideHost(t *testing.T) string {
 	test.Spec.PingPong = &v1alpha1.PingPongTest{Sizes: []int32{64}}
 	test.Spec.Budget = &v1alpha1.LatencyBudget{Path: v1alpha1.LatencyPathKernel, Ratios: []v1alpha1.LatencyRatioBound{{Percentile: v1alpha1.P50, MaximumPartsPerThousand: 5000}}}
 	s.kubectlApply(t, test)
-	defer s.done(t, test)
+	defer s.remove(t, test)
 	result, tries := s.whenQuiet(t, test)
 	s.compared(t, test, result)
 	return fmt.Sprintf("%s; Inconclusive before, the machine was busy: %d times", result.Message, tries)
@@ -42,7 +42,7 @@ func (s *scene) besideKernel(t *testing.T) string {
 	}}
 	test.Spec.Budget = &v1alpha1.LatencyBudget{Ratios: []v1alpha1.LatencyRatioBound{{Percentile: v1alpha1.P50, MaximumPartsPerThousand: 1000000}}}
 	s.kubectlApply(t, test)
-	defer s.done(t, test)
+	defer s.remove(t, test)
 	result, tries := s.whenQuiet(t, test)
 	s.compared(t, test, result)
 	return fmt.Sprintf("%s; Inconclusive before, the machine was busy: %d times", result.Message, tries)

@@ -154,13 +154,13 @@ func (c *claims) secondClaim(t *testing.T) string {
 	}
 	file := c.claimFile(t, c.first)
 	before := c.run(t, "cat "+file)
-	c.deletePod(t, c.runs(t, "dra-driver"))
+	c.remove(t, c.runs(t, "dra-driver"))
 	c.runs(t, "dra-driver")
 	c.stillRuns(t, c.first)
 	if after := c.run(t, "cat "+file); after != before {
 		t.Errorf("the driver has changed what a running pod holds:\n%s", cmp.Diff(before, after))
 	}
-	c.deletePod(t, c.first)
+	c.remove(t, c.first)
 	c.holdsByClaim(t, c.second)
 	if got := c.nicOf(t, c.second); got != c.address {
 		t.Errorf("the second pod has NIC %s, want %s", got, c.address)
@@ -175,7 +175,7 @@ func (c *claims) secondClaim(t *testing.T) string {
 // byName ends the pod of the device plugin. A pod that asks as if there were one waits until the kubelet has forgotten it.
 func (c *claims) byName(t *testing.T) string {
 	taken := c.nicOf(t, c.byPlugin)
-	c.deletePod(t, c.byPlugin)
+	c.remove(t, c.byPlugin)
 	pod := c.createPod(t, podSpec("by-name", whole, 1, 1, 2))
 	got := c.said(t, pod)
 	if named := c.class(t).Spec.ExtendedResourceName; named == nil || *named != whole {
@@ -189,7 +189,7 @@ func (c *claims) byName(t *testing.T) string {
 	}
 	group := c.compareDevices(t, got)
 	c.expectUser(t, pod)
-	c.deletePod(t, pod)
+	c.remove(t, pod)
 	return fmt.Sprintf("NIC %s, /dev/vfio/%s viable; the class has the name since the kubelet forgot the plugin", taken, group)
 }
 
@@ -202,7 +202,7 @@ func (c *claims) giveBack(t *testing.T) string {
 		return len(devices) == 0, fmt.Sprintf("%+v", devices)
 	})
 	c.expectCondition(t, v1alpha1.ReasonAllocationChanging, "default/"+c.second.Name)
-	c.deletePod(t, c.second)
+	c.remove(t, c.second)
 	c.runs(t, "device-plugin")
 	c.waitAllocatable(t, whole, 2)
 	c.wait(t, "slices and class to be gone", func(ctx context.Context) (bool, string) {

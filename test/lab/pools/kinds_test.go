@@ -51,7 +51,7 @@ func (s *scene) interrupted(t *testing.T) string {
 	test.Spec.Kind, test.Spec.DurationSeconds, test.Spec.Repetitions = v1alpha1.LatencyTestJitter, 20, 1
 	test.Spec.Budget = &v1alpha1.LatencyBudget{StolenPartsPerMillion: 1000000}
 	s.kubectlApply(t, test)
-	defer s.done(t, test)
+	defer s.remove(t, test)
 	quiet := s.outcome(t, test, 0)
 	expect(t, quiet, v1alpha1.LatencyPassed)
 	own := s.isolated(t, quiet.Measured.CPUs)
@@ -152,7 +152,7 @@ func (s *scene) load(t *testing.T) string {
 	}
 	test.Spec.Budget = &v1alpha1.LatencyBudget{MinimumMessagesPerSecond: 10, Path: v1alpha1.LatencyPathKernel}
 	s.kubectlApply(t, test)
-	defer s.done(t, test)
+	defer s.remove(t, test)
 	result, tries := s.whenQuiet(t, test)
 	s.passed(t, test, result)
 	load := result.Measured.Network.Load
@@ -179,7 +179,7 @@ func (s *scene) frames(t *testing.T) string {
 	test.Spec.Traffic.Server.TestEnd = v1alpha1.TestEnd{BypassNICPool: "sockets", Address: nearAddress}
 	test.Spec.Budget = &v1alpha1.LatencyBudget{MaximumNanoseconds: longest.Nanoseconds(), Path: v1alpha1.LatencyPathAccelerated}
 	s.kubectlApply(t, test)
-	defer s.done(t, test)
+	defer s.remove(t, test)
 	result, tries := s.whenQuiet(t, test)
 	s.passed(t, test, result)
 	network := result.Measured.Network

@@ -46,6 +46,7 @@ func TestLatencyTests(t *testing.T) {
 	if !s.raise(t) {
 		return
 	}
+	// Each step but the first removes its test: whenever the node changes, all that are there are measured again before the next one.
 	s.step(t, "LatencyTest: jitter of CPUs that its pod has for itself", s.jitter)
 	s.step(t, "LatencyTest: a neighbour turns the verdict, and is named", s.neighbour)
 	s.step(t, "LatencyTest: an interrupt is moved to the measured CPU, and is named", s.interrupted)
@@ -122,16 +123,6 @@ func (s *scene) passed(t *testing.T, test *v1alpha1.LatencyTest, result v1alpha1
 	if text, code := s.report(t, test.Name); code != 0 || !strings.Contains(text, string(v1alpha1.LatencyPassed)) {
 		t.Errorf("the report ends with %d:\n%s", code, text)
 	}
-}
-
-// done deletes a test that has shown what it was to show: it would be measured again, before the next one, whenever the node changes.
-func (s *scene) done(t *testing.T, test *v1alpha1.LatencyTest) {
-	t.Helper()
-	must(t, client.IgnoreNotFound(s.api.Delete(t.Context(), test)))
-	s.wait(t, "LatencyTest "+test.Name+" to be gone", func(ctx context.Context) (bool, string) {
-		err := s.api.Get(ctx, client.ObjectKeyFromObject(test), test)
-		return apierrors.IsNotFound(err), fmt.Sprint(err)
-	})
 }
 
 func (s *scene) jitter(t *testing.T) string {
@@ -211,7 +202,7 @@ func (s *scene) messages(t *testing.T) string {
 	test.Spec.Budget = &v1alpha1.LatencyBudget{MaximumNanoseconds: longest.Nanoseconds(), Path: v1alpha1.LatencyPathKernel}
 	places := s.watchPlaces(t)
 	s.kubectlApply(t, test)
-	defer s.done(t, test)
+	defer s.remove(t, test)
 	result, tries := s.whenQuiet(t, test)
 	s.passed(t, test, result)
 	client, seen := s.isolated(t, result.Measured.CPUs), places(t)
@@ -231,7 +222,7 @@ func (s *scene) rates(t *testing.T) string {
 	test.Spec.RateSweep = &v1alpha1.RateSweepTest{MessagesPerSecond: []int32{20, 50}, AnswersPerRate: 1000}
 	test.Spec.Budget = &v1alpha1.LatencyBudget{MaximumNanoseconds: longest.Nanoseconds(), Path: v1alpha1.LatencyPathKernel}
 	s.kubectlApply(t, test)
-	defer s.done(t, test)
+	defer s.remove(t, test)
 	result, tries := s.whenQuiet(t, test)
 	s.passed(t, test, result)
 	network := result.Measured.Network
@@ -317,12 +308,7 @@ func (s *scene) otherCommandLine(t *testing.T) string {
 // map sockets of AF_XDP that others made: their pools go first.
 func (s *scene) otherKernel(t *testing.T) string {
 	for _, name := range []string{"sockets", "far-sockets"} {
-		pool := &v1alpha1.BypassNICPool{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		must(t, client.IgnoreNotFound(s.api.Delete(t.Context(), pool)))
-		s.wait(t, "pool "+name+" to be gone", func(ctx context.Context) (bool, string) {
-			err := s.api.Get(ctx, client.ObjectKeyFromObject(pool), pool)
-			return apierrors.IsNotFound(err), fmt.Sprint(err)
-		})
+		s.remove(t, &v1alpha1.BypassNICPool{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	before, after, seen := s.stale(t, lab.Boot{Kernel: lab.RealTime, Arguments: append(slices.Clone(s.arguments), changedWord)})
 	if release := s.run(t, "uname -r"); after.Kernel == before.Kernel || after.Kernel != release {

@@ -53,16 +53,6 @@ func (s *scene) createPod(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// deletePod deletes a pod and waits until its node has let it go.
-func (s *scene) deletePod(t *testing.T, pod *corev1.Pod) {
-	t.Helper()
-	must(t, client.IgnoreNotFound(s.api.Delete(t.Context(), pod)))
-	s.wait(t, "pod "+pod.Name+" to be gone", func(ctx context.Context) (bool, string) {
-		err := s.api.Get(ctx, client.ObjectKeyFromObject(pod), pod)
-		return err != nil && client.IgnoreNotFound(err) == nil, fmt.Sprint(pod.Status.Phase, err)
-	})
-}
-
 // words is what the program workload prints.
 type words struct {
 	CPUs          string            `json:"cpus"`

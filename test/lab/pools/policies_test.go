@@ -188,7 +188,7 @@ func (s *scene) leaveWays(t *testing.T, ways []way) {
 	for _, w := range ways {
 		for _, e := range []end{w.from, w.to} {
 			if e.pod != nil && e.pod.Spec.Containers[0].Image == workloadImage {
-				s.deletePod(t, e.pod)
+				s.remove(t, e.pod)
 			}
 		}
 	}

@@ -260,7 +260,7 @@ func (s *scene) refused(t *testing.T) string {
 	if reason != "TopologyAffinityError" {
 		t.Errorf("the pod failed with %s (%s), want TopologyAffinityError", reason, pod.Status.Message)
 	}
-	s.deletePod(t, pod)
+	s.remove(t, pod)
 	return "pool shows 1 free per NUMA node; a pod with 2: " + reason
 }
 
@@ -349,9 +349,9 @@ func (v poolView) alignment(pod string) string {
 func (s *scene) functionPod(t *testing.T) string {
 	// The CPUs of the NIC's NUMA node belong to one of the two pods with whole NICs, which made its point.
 	for _, name := range []string{"first", "second"} {
-		s.deletePod(t, &corev1.Pod{ObjectMeta: objectName(name)})
+		s.remove(t, &corev1.Pod{ObjectMeta: objectName(name)})
 	}
 	seen := s.alignedPod(t, "function", "functions", functions)
-	s.deletePod(t, &corev1.Pod{ObjectMeta: objectName("function")})
+	s.remove(t, &corev1.Pod{ObjectMeta: objectName("function")})
 	return seen
 }

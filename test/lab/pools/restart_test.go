@@ -125,7 +125,7 @@ func (s *scene) kubeletRestart(t *testing.T) string {
 func (s *scene) pluginRestart(t *testing.T) string {
 	pod := s.held(t)
 	old, ids := s.plugin(t, "whole"), s.registered(t, whole)
-	s.deletePod(t, old.DeepCopy())
+	s.remove(t, old.DeepCopy())
 	next := s.plugin(t, "whole")
 	s.wait(t, "registration of "+next.Name, func(context.Context) (bool, string) {
 		times := s.registrations(t, next)

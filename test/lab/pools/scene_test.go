@@ -21,6 +21,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -153,6 +154,16 @@ func (s *scene) create(t *testing.T, object client.Object) {
 	s.wait(t, name+" to be taken", func(ctx context.Context) (bool, string) {
 		err := s.api.Create(ctx, object)
 		return err == nil, fmt.Sprint(err)
+	})
+}
+
+// remove deletes an object, and waits until it is gone: a pod until its node has let it go.
+func (s *scene) remove(t *testing.T, object client.Object) {
+	t.Helper()
+	must(t, client.IgnoreNotFound(s.api.Delete(t.Context(), object)))
+	s.wait(t, fmt.Sprintf("%T %s to be gone", object, object.GetName()), func(ctx context.Context) (bool, string) {
+		err := s.api.Get(ctx, client.ObjectKeyFromObject(object), object)
+		return apierrors.IsNotFound(err), fmt.Sprint(err)
 	})
 }
 

@@ -56,7 +56,7 @@ func (s *scene) socketPod(t *testing.T) string {
 			t.Errorf("the container has interface %s", name)
 		}
 	}
-	s.deletePod(t, pod)
+	s.remove(t, pod)
 	return fmt.Sprintf("queue %s, user 1001, capabilities %s: %q received", got.Queue, got.Capabilities, got.Text)
 }
 

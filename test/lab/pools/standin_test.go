@@ -53,7 +53,7 @@ func (s *scene) versions(t *testing.T) string {
 	if preload := got.variable("LD_PRELOAD"); !strings.Contains(preload, "libonload.so") || got.Devices["/dev/onload"] != "open" {
 		t.Errorf("the container has LD_PRELOAD %q and devices %v", preload, got.Devices)
 	}
-	s.deletePod(t, pod)
+	s.remove(t, pod)
 	must(t, hosttree.SetOnloadVersion(tree, otherVersion, strings.Repeat("0", 32)))
 	s.send(t, tree, "proc/driver", "sys/module/onload")
 	s.waitAllocatable(t, onloadStandin, 0)
