@@ -25,7 +25,10 @@ type Stacks struct {
 type StacksSide struct {
 	Name string `json:"name"`
 	// Generator is the name and the version of another program that has measured; "" for the project's own.
-	Generator string    `json:"generator,omitempty"`
+	Generator string `json:"generator,omitempty"`
+	// Transport and Waiting are those of the Setup; "" where a record does not tell.
+	Transport Transport `json:"transport,omitempty"`
+	Waiting   Waiting   `json:"waiting,omitempty"`
 	Path      PathState `json:"path"`
 	Outcome   Outcome   `json:"outcome"`
 }
@@ -54,7 +57,7 @@ func CompareStacks(stacks []Stack) Stacks {
 	}
 	for i, stack := range stacks {
 		r := stack.Result
-		all.Sides = append(all.Sides, StacksSide{stack.Name, r.Generator, r.Path.State, r.Outcome})
+		all.Sides = append(all.Sides, StacksSide{stack.Name, r.Generator, r.Setup.Transport, r.Setup.Waiting, r.Path.State, r.Outcome})
 		// The pairs begin with one for each size of the base, in its order.
 		for at, pair := range SizePairs(base, r)[:len(base.Sizes)] {
 			compared := rowOfSizes(pair)

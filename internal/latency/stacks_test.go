@@ -12,7 +12,7 @@ import (
 // pinged is a ping-pong of these sizes, each with so many latencies of 1 µs times a factor and a few nanoseconds more.
 func pinged(t *testing.T, factor int64, sizes ...int) *Result {
 	t.Helper()
-	result := &Result{Version: Version, Kind: KindPingPong, Path: Path{State: PathKernel}, Outcome: Outcome{Verdict: Passed, Reason: ReasonMeasured}}
+	result := &Result{Version: Version, Kind: KindPingPong, Setup: Setup{Transport: TCP, Waiting: Spin}, Path: Path{State: PathKernel}, Outcome: Outcome{Verdict: Passed, Reason: ReasonMeasured}}
 	samples := make([]int64, 1000)
 	for i := range samples {
 		samples[i] = factor*1000 + int64(i*7919%10)
@@ -29,7 +29,7 @@ func pinged(t *testing.T, factor int64, sizes ...int) *Result {
 
 func TestCompareStacks(t *testing.T) {
 	other := pinged(t, 2, 1024, 64)
-	other.Generator, other.Path.State = "eflatency 9.1", PathUnknown
+	other.Generator, other.Path.State, other.Setup = "eflatency 9.1", PathUnknown, Setup{Transport: UDP}
 	all := CompareStacks([]Stack{{"kernel", pinged(t, 4, 64, 256)}, {"onload", pinged(t, 1, 64, 256)}, {"ef_vi", other}, {"again", pinged(t, 4, 256)}})
 	type line struct {
 		Bytes  int
@@ -61,7 +61,10 @@ func TestCompareStacks(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	ended := Outcome{Verdict: Passed, Reason: ReasonMeasured}
-	sides := []StacksSide{{"kernel", "", PathKernel, ended}, {"onload", "", PathKernel, ended}, {"ef_vi", "eflatency 9.1", PathUnknown, ended}, {"again", "", PathKernel, ended}}
+	sides := []StacksSide{
+		{"kernel", "", TCP, Spin, PathKernel, ended}, {"onload", "", TCP, Spin, PathKernel, ended}, {"ef_vi", "eflatency 9.1", UDP, "", PathUnknown, ended},
+		{"again", "", TCP, Spin, PathKernel, ended},
+	}
 	if diff := cmp.Diff(sides, all.Sides); diff != "" {
 		t.Errorf("sides (-want +got):\n%s", diff)
 	}

@@ -236,21 +236,23 @@ func (w *world) pingPongs(t *testing.T) {
 		return d
 	}
 	for _, run := range []struct {
-		name  string
-		cpu   int
-		sizes []latency.Size
+		name      string
+		cpu       int
+		transport latency.Transport
+		path      latency.PathState
+		sizes     []latency.Size
 	}{
-		{"untuned.json", -1, []latency.Size{{Bytes: 64, Distribution: latencies(6000, 2500)}, {Bytes: 1024, Distribution: latencies(8000, 900)}}},
-		{"tuned.json", 4, []latency.Size{{Bytes: 64, Distribution: latencies(5800, 600)}, {Bytes: 1024, Distribution: latencies(8000, 900)}}},
-		{"kernel.json", 4, []latency.Size{{Bytes: 64, Distribution: latencies(5800, 600)}, {Bytes: 1024, Distribution: latencies(8000, 900)}}},
-		{"frames.json", 4, []latency.Size{{Bytes: 64, Distribution: latencies(3100, 400)}, {Bytes: 1024, Distribution: latencies(4300, 500)}}},
-		{"onload.json", 4, []latency.Size{{Bytes: 64, Distribution: latencies(3000, 400)}, {Bytes: 1024, Distribution: latencies(4200, 500)}}},
+		{"untuned.json", -1, latency.TCP, latency.PathKernel, []latency.Size{{Bytes: 64, Distribution: latencies(6000, 2500)}, {Bytes: 1024, Distribution: latencies(8000, 900)}}},
+		{"tuned.json", 4, latency.TCP, latency.PathKernel, []latency.Size{{Bytes: 64, Distribution: latencies(5800, 600)}, {Bytes: 1024, Distribution: latencies(8000, 900)}}},
+		{"kernel.json", 4, latency.UDP, latency.PathKernel, []latency.Size{{Bytes: 64, Distribution: latencies(5800, 600)}, {Bytes: 1024, Distribution: latencies(8000, 900)}}},
+		{"frames.json", 4, latency.UDP, latency.PathAccelerated, []latency.Size{{Bytes: 64, Distribution: latencies(3100, 400)}, {Bytes: 1024, Distribution: latencies(4300, 500)}}},
+		{"onload.json", 4, latency.UDP, latency.PathAccelerated, []latency.Size{{Bytes: 64, Distribution: latencies(3000, 400)}, {Bytes: 1024, Distribution: latencies(4200, 500)}}},
 	} {
 		end := latency.Host{Name: "worker-1", Kernel: "6.12.0-rt", CPU: run.cpu}
 		text, err := json.Marshal(&latency.Result{
 			Version: latency.Version, Kind: latency.KindPingPong, Outcome: latency.Outcome{Verdict: latency.Passed, Reason: latency.ReasonMeasured},
-			Setup: latency.Setup{Transport: latency.TCP, Waiting: latency.Spin, Peer: "10.0.0.2:2048", Client: end, Server: latency.Host{Name: "worker-2", Kernel: "6.12.0-rt", CPU: 4}},
-			Path:  latency.Path{State: latency.PathKernel}, Sizes: run.sizes,
+			Setup: latency.Setup{Transport: run.transport, Waiting: latency.Spin, Peer: "10.0.0.2:2048", Client: end, Server: latency.Host{Name: "worker-2", Kernel: "6.12.0-rt", CPU: 4}},
+			Path:  latency.Path{State: run.path}, Sizes: run.sizes,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -64,7 +64,11 @@ func compare(beforeFile, afterFile, format string, out io.Writer) error {
 		return err
 	}
 	if before.command != after.command {
-		return fmt.Errorf("%s is a result of probe %s and %s one of probe %s: compare two of the same command", beforeFile, before.command, afterFile, after.command)
+		otherwise := ""
+		if before.isPingPong() && after.isPingPong() {
+			otherwise = ", or put both into one table with probe stacks"
+		}
+		return fmt.Errorf("%s is a result of probe %s and %s one of probe %s: compare two of the same command%s", beforeFile, before.command, afterFile, after.command, otherwise)
 	}
 	draw := comparedLatency
 	if before.jitter != nil {

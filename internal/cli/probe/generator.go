@@ -49,12 +49,17 @@ func (g *otherGenerator) read(content []byte, rate uint64, duration time.Duratio
 
 // result is what its runs show. least is the rate that is asked for; 0 for none.
 func (g *otherGenerator) result(load *latency.Load, least uint64) *latency.Result {
-	result := &latency.Result{
-		Version: latency.Version, Kind: latency.KindLoadSearch, Load: load, Generator: g.name.Value + " " + cmp.Or(g.version, "of an unknown version"),
+	result := ofRecords(latency.KindLoadSearch, g.name.Value, g.version)
+	result.Load, result.Outcome = load, load.Outcome(least)
+	return result
+}
+
+// ofRecords is a result of what another program has recorded, which has nothing yet. The version is "" where nobody knows it.
+func ofRecords(kind latency.Kind, program, version string) *latency.Result {
+	return &latency.Result{
+		Version: latency.Version, Kind: kind, Generator: program + " " + cmp.Or(version, "of an unknown version"),
 		Path: latency.Path{State: latency.PathUnknown, Message: "records do not tell by which way messages went"},
 	}
-	result.Outcome = load.Outcome(least)
-	return result
 }
 
 // registerRecorded registers the limits by which runs of other generators are judged.

@@ -4,7 +4,6 @@
 package probe
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -65,8 +64,7 @@ answer, so that a run that came to its end has lost none.`,
 	f.StringVar(&flags.version, "program-version", "", "`VERSION` of it, or of its stack")
 	f.Var(flags.holds, "holds", "what a line of a file is of: half of the round trip, or all of it; what the program writes unless told otherwise without it")
 	f.Var(flags.report, "report", "report half of the round trip, or all of it")
-	f.StringSliceVar(&flags.limits, "limit", nil, "fail above this latency of a percentile, such as 99.9=20us; may be repeated")
-	f.DurationVar(&flags.maximum, "maximum", 0, "fail when a single message took longer; 0 for no limit")
+	flags.registerLatencies(f)
 	f.VarP(flags.output, "output", "o", "output format")
 	return command
 }
@@ -75,18 +73,14 @@ func (f *samplesFlags) run(out io.Writer, args []string) error {
 	if f.program.Value == "" {
 		return fmt.Errorf("--program is missing: it is one of %s", strings.Join(f.program.Allowed, ", "))
 	}
-	f.loss = -1
 	budget, err := f.budget()
 	if err != nil {
 		return err
 	}
 	pinger := recorded.Pinger(f.program.Value)
-	result := &latency.Result{
-		Version: latency.Version, Kind: latency.KindPingPong, Generator: f.program.Value + " " + cmp.Or(f.version, "of an unknown version"),
-		Setup: latency.Setup{
-			Transport: pinger.Transport(), RoundTrip: f.report.Value == "round-trip", Timestamps: "of the program", Client: latency.Host{CPU: -1}, Server: latency.Host{CPU: -1},
-		},
-		Path: latency.Path{State: latency.PathUnknown, Message: "records do not tell by which way messages went"},
+	result := ofRecords(latency.KindPingPong, f.program.Value, f.version)
+	result.Setup = latency.Setup{
+		Transport: pinger.Transport(), RoundTrip: f.report.Value == "round-trip", Timestamps: "of the program", Client: latency.Host{CPU: -1}, Server: latency.Host{CPU: -1},
 	}
 	for _, arg := range args {
 		size, err := f.read(pinger, arg)

@@ -26,6 +26,9 @@ type saved struct {
 	latency *latency.Result
 }
 
+// isPingPong reports whether messages were under way one at a time, whoever measured them.
+func (s *saved) isPingPong() bool { return s.latency != nil && s.latency.Kind == latency.KindPingPong }
+
 // form is by what results of commands are told from each other, and from what is none.
 type form struct {
 	Version    int             `json:"version"`

@@ -28,8 +28,9 @@ func stacksCommand() *cobra.Command {
 		Short: "Put ping-pongs by several network stacks into one table",
 		Long: `Put ping-pongs by several network stacks into one table: the kernel's sockets, Onload, TCPDirect, ef_vi, frames of
 AF_XDP, or whatever there is on this path. Each file is a result of probe pingpong or probe samples with -o json, and
-the name is what you call its stack. The first is the base: there is a line for each stack and size, and a ratio of each
-percentile to that of the base; one with ~ is of a difference within the spread. Nothing is measured.
+the name is what you call its stack. The first is the base: for each size of its messages, there is a line for each
+stack, and a ratio of each percentile to that of the base; one with ~ is of a difference within the spread. Nothing is
+measured.
 
 Within a cluster, a LatencyTest of kind StackComparison measures sides in turns, which takes out what changes with time.
 Where programs of different kinds have measured, the ratio has what the programs themselves cost.`,
@@ -62,7 +63,7 @@ func compareStacks(args []string, format string, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if one.latency == nil || one.latency.Kind != latency.KindPingPong {
+		if !one.isPingPong() {
 			return fmt.Errorf("%s is a result of probe %s: stacks are compared by those of probe pingpong and probe samples", file, one.command)
 		}
 		stacks = append(stacks, latency.Stack{Name: name, Result: one.latency})

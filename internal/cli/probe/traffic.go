@@ -146,10 +146,16 @@ type budgetFlags struct {
 }
 
 func (f *budgetFlags) register(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&f.limits, "limit", nil, "fail above this latency of a percentile, such as 99.9=20us; may be repeated")
-	flags.DurationVar(&f.maximum, "maximum", 0, "fail when a single message takes longer; 0 for no limit")
+	f.registerLatencies(flags)
 	flags.Float64Var(&f.loss, "loss", -1, "fail when more messages are lost, in parts per million; -1 for no limit")
 	flags.BoolVar(&f.accelerated, "accelerated", false, "do not judge what went through the kernel's network stack")
+}
+
+// registerLatencies registers limits of latencies, and has none of loss.
+func (f *budgetFlags) registerLatencies(flags *pflag.FlagSet) {
+	f.loss = -1
+	flags.StringSliceVar(&f.limits, "limit", nil, "fail above this latency of a percentile, such as 99.9=20us; may be repeated")
+	flags.DurationVar(&f.maximum, "maximum", 0, "fail when a single message takes longer; 0 for no limit")
 }
 
 func (f *budgetFlags) budget() (latency.Budget, error) {

@@ -112,14 +112,10 @@ func latencyColumns(b *strings.Builder, result *latency.Result) {
 	if len(result.Sizes) == 0 {
 		return
 	}
-	reporting := "half of the round trip"
-	if result.Setup.RoundTrip {
-		reporting = "the round trip"
-	}
 	if result.Kind != latency.KindPingPong {
 		b.WriteString("# with one message under way at a time:\n")
 	}
-	fmt.Fprintf(b, "# reporting: %s, in nanoseconds; %%ile is 99 %%\n", reporting)
+	fmt.Fprintf(b, "# reporting: %s, in nanoseconds; %%ile is 99 %%\n", roundTripWords(result.Setup.RoundTrip))
 	rows := make([][]string, 0, len(result.Sizes))
 	for i := range result.Sizes {
 		one := &result.Sizes[i]

@@ -30,14 +30,18 @@ func LatencyPair(before, after *latency.Result, palette Palette, columns int) st
 
 // Reported says what the latencies of a result are of.
 func Reported(result *latency.Result) string {
-	switch {
-	case result.Setup.RoundTrip:
-		return "the round trip"
-	case result.Kind == latency.KindPingPong:
-		return "half of the round trip"
-	default:
+	if result.Kind != latency.KindPingPong && !result.Setup.RoundTrip {
 		return "an estimate of one way"
 	}
+	return roundTripWords(result.Setup.RoundTrip)
+}
+
+// roundTripWords say what the latencies of a ping-pong are of.
+func roundTripWords(isWhole bool) string {
+	if isWhole {
+		return "the round trip"
+	}
+	return "half of the round trip"
 }
 
 // latencyPair are two results of one kind.
@@ -71,15 +75,23 @@ type moment struct {
 
 func (p *latencyPair) moments() []moment { return []moment{{"before", p.before}, {"after", p.after}} }
 
-// carried are the percentiles that either side of one of all rows carries.
-func carried(rows []latency.ComparedRow) []float64 {
+// carried are the percentiles that one of all sides carries.
+func carried(sides []*latency.ComparedSide) []float64 {
 	return slices.DeleteFunc(latency.Ladder(), func(percent float64) bool {
-		return !slices.ContainsFunc(rows, func(r latency.ComparedRow) bool {
-			_, was := r.Before.At(percent)
-			_, is := r.After.At(percent)
-			return was || is
+		return !slices.ContainsFunc(sides, func(side *latency.ComparedSide) bool {
+			_, found := side.At(percent)
+			return found
 		})
 	})
+}
+
+// lengthsHeader are the titles of columns of lengths with these percentiles, behind others.
+func lengthsHeader(before []string, ladder []float64) []string {
+	header := append(slices.Clone(before), "MINIMUM")
+	for _, percent := range ladder {
+		header = append(header, formatPercent(percent))
+	}
+	return append(header, "MAXIMUM")
 }
 
 // lines are those of a row by its name: before, after and the ratio, with counts of each side and these percentiles.
@@ -144,11 +156,11 @@ func changeCell(c *latency.Change) string {
 
 // lengthsTable is the table of rows, with a section for each title, whose counts have these names.
 func (p *latencyPair) lengthsTable(name func(*latency.ComparedRow) string, header, counts []string, countsOf func(*latency.ComparedSide, latency.Begin) []string, titles map[latency.Begin]string) string {
-	ladder := carried(p.compared.Rows)
-	header = append(slices.Concat(header, counts), "MINIMUM")
-	for _, percent := range ladder {
-		header = append(header, formatPercent(percent))
+	sides := make([]*latency.ComparedSide, 0, 2*len(p.compared.Rows))
+	for i := range p.compared.Rows {
+		sides = append(sides, p.compared.Rows[i].Before, p.compared.Rows[i].After)
 	}
+	ladder := carried(sides)
 	var drawn []section
 	for i := range p.compared.Rows {
 		row := &p.compared.Rows[i]
@@ -159,7 +171,7 @@ func (p *latencyPair) lengthsTable(name func(*latency.ComparedRow) string, heade
 		of := func(s *latency.ComparedSide) []string { return countsOf(s, row.From) }
 		last.rows = append(last.rows, lines(name(row), row, of, len(counts), ladder)...)
 	}
-	return sections(append(header, "MAXIMUM"), drawn, p.palette, p.columns)
+	return sections(lengthsHeader(slices.Concat(header, counts), ladder), drawn, p.palette, p.columns)
 }
 
 // sizes is the table of ping-pongs.
@@ -229,14 +241,20 @@ func (p *latencyPair) remarks() string {
 }
 
 func (p *latencyPair) legend() []string {
-	const ratio = "ratio: after to before; " + `"` + withinSpread + `": the difference is within the spread, since `
+	const ratio = "ratio: after to before; "
 	if p.before.Kind == latency.KindLoadSearch {
-		return []string{ratio + "no rate that failed in one search held in the other"}
+		return []string{ratio + `"` + withinSpread + `": the difference is within the spread, since no rate that failed in one search held in the other`}
 	}
+	return lengthsLegend(ratio, ", or let a LatencyTest do it")
+}
+
+// lengthsLegend says what the marks of tables of lengths mean, behind of what a ratio is, and how far intervals go, with what else can be done than to repeat
+// the measurements.
+func lengthsLegend(ratio, otherwise string) []string {
 	return []string{
-		ratio + "the intervals of both percentiles, which hold them with 95 % confidence, overlap; " +
+		ratio + `"` + withinSpread + `": the difference is within the spread, since the intervals of both percentiles, which hold them with 95 % confidence, overlap; ` +
 			`"` + notCarried + `": not measured, too few samples for the percentile, or fewer answers than it takes to compare it`,
-		"Intervals are of one run each, and know nothing of what differs from run to run: repeat the measurements, or let a LatencyTest do it.",
+		"Intervals are of one run each, and know nothing of what differs from run to run: repeat the measurements" + otherwise + ".",
 	}
 }
 

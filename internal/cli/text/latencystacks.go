@@ -19,23 +19,20 @@ const ownProgram = "lowlatency-traffic"
 // Stacks is one table of ping-pongs by several stacks: for each size a line for each stack, and below it, but for the first, the ratios of percentiles to those
 // of the first. A second table says by which program and over which path each was measured, and how it ended.
 func Stacks(stacks *latency.Stacks, palette Palette, columns int) string {
-	reported := "half of the round trip"
-	if stacks.RoundTrip {
-		reported = "the round trip"
+	var sides []*latency.ComparedSide
+	for _, size := range stacks.Sizes {
+		for _, row := range size.Sides {
+			sides = append(sides, row.Measured)
+		}
 	}
-	ladder := stacksLadder(stacks)
-	percents := make([]string, len(ladder))
-	for i, percent := range ladder {
-		percents[i] = formatPercent(percent)
-	}
-	header := slices.Concat([]string{"BYTES", "STACK", "SAMPLES", "LOST", "MINIMUM"}, percents, []string{"MAXIMUM"})
-	rows := make([][]string, 0, 2*len(stacks.Sizes)*len(stacks.Sides))
+	ladder := carried(sides)
+	rows := make([][]string, 0, 2*len(sides))
 	for i := range stacks.Sizes {
 		rows = append(rows, linesOfStacks(&stacks.Sizes[i], ladder)...)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, with one message under way at a time\n\n", reported)
-	b.WriteString(Table(header, rows, palette, columns))
+	fmt.Fprintf(&b, "%s, with one message under way at a time\n\n", roundTripWords(stacks.RoundTrip))
+	b.WriteString(Table(lengthsHeader([]string{"BYTES", "STACK", "SAMPLES", "LOST"}, ladder), rows, palette, columns))
 	b.WriteString("\n" + stacksMeasured(stacks, palette, columns) + "\n")
 	for _, sentence := range stacksRemarks(stacks) {
 		b.WriteString(paragraph(sentence, columns))
@@ -61,37 +58,30 @@ func linesOfStacks(size *latency.StacksSize, ladder []float64) [][]string {
 	return lines
 }
 
-// stacksLadder are the percentiles that a stack carries for any size.
-func stacksLadder(stacks *latency.Stacks) []float64 {
-	return slices.DeleteFunc(latency.Ladder(), func(percent float64) bool {
-		return !slices.ContainsFunc(stacks.Sizes, func(size latency.StacksSize) bool {
-			return slices.ContainsFunc(size.Sides, func(row latency.StackRow) bool {
-				_, found := row.Measured.At(percent)
-				return found
-			})
-		})
-	})
-}
-
 // stacksMeasured is the table of how each stack was measured.
 func stacksMeasured(stacks *latency.Stacks, palette Palette, columns int) string {
 	rows := make([][]string, 0, len(stacks.Sides))
 	for _, side := range stacks.Sides {
-		rows = append(rows, []string{side.Name, cmp.Or(side.Generator, ownProgram), orDash(string(side.Path)), fmt.Sprintf("%s (%s)", side.Outcome.Verdict, side.Outcome.Reason)})
+		rows = append(rows, []string{
+			side.Name, cmp.Or(side.Generator, ownProgram), orDash(string(side.Transport)), orDash(string(side.Waiting)), orDash(string(side.Path)),
+			fmt.Sprintf("%s (%s)", side.Outcome.Verdict, side.Outcome.Reason),
+		})
 	}
-	return Table([]string{"STACK", "MEASURED BY", "PATH", "OUTCOME"}, rows, palette, columns)
+	return Table([]string{"STACK", "MEASURED BY", "TRANSPORT", "WAITING", "PATH", "OUTCOME"}, rows, palette, columns)
 }
 
 // stacksRemarks say what the marks of the table mean, and what a reader has to know of the stacks.
 func stacksRemarks(stacks *latency.Stacks) []string {
 	first := stacks.Sides[0]
-	remarks := []string{
-		"ratio: to " + first.Name + `; "` + withinSpread + `": the difference is within the spread, since the intervals of both percentiles, which hold them with 95 % confidence, overlap; ` +
-			`"` + notCarried + `": not measured, too few samples for the percentile, or fewer answers than it takes to compare it`,
-		"Intervals are of one run each, and know nothing of what differs from run to run: repeat the measurements.",
+	remarks := lengthsLegend("ratio: to "+first.Name+"; ", "")
+	differs := func(what func(latency.StacksSide) string) bool {
+		return slices.ContainsFunc(stacks.Sides, func(side latency.StacksSide) bool { return what(side) != what(first) })
 	}
-	if slices.ContainsFunc(stacks.Sides, func(side latency.StacksSide) bool { return side.Generator != first.Generator }) {
+	if differs(func(side latency.StacksSide) string { return side.Generator }) {
 		remarks = append(remarks, "Not all were measured by the same program: ratios have what the programs themselves cost.")
+	}
+	if differs(func(side latency.StacksSide) string { return string(side.Transport) }) {
+		remarks = append(remarks, "Not all are known to be measured over the same transport: ratios have what the transport costs.")
 	}
 	for _, side := range stacks.Sides {
 		if side.Outcome.Verdict != latency.Passed {
