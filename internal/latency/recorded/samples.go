@@ -68,12 +68,14 @@ func ParseSamples(text []byte) ([]int64, error) {
 
 // SamplesOf are samples as halves, or as whole round trips, of which the file has the one or the other.
 func SamplesOf(samples []int64, hasHalves, wantHalves bool) []int64 {
+	if hasHalves == wantHalves {
+		return samples
+	}
 	as := slices.Clone(samples)
 	for i := range as {
-		switch {
-		case wantHalves && !hasHalves:
+		if wantHalves {
 			as[i] /= 2
-		case hasHalves && !wantHalves:
+		} else {
 			as[i] *= 2
 		}
 	}
