@@ -34,6 +34,10 @@ func essential(file, content string) string {
 		return withoutLines(content, "Serial")
 	case cpuStateFile:
 		return essentialState[cpuState](content)
+	case procStat:
+		return onlyLines(content, "cpu")
+	case schedStat:
+		return onlyLines(content, "cpu", "version")
 	case memoryStateFile:
 		return essentialState[memoryState](content)
 	case stacksFile:
@@ -87,6 +91,16 @@ func essentialStatus(content string) string {
 		}
 	}
 	return kept.String()
+}
+
+// onlyLines keeps the lines that begin with one of some words.
+func onlyLines(content string, words ...string) string {
+	return eachLine(content, func(line string) string {
+		if slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(line, word) }) {
+			return line
+		}
+		return ""
+	})
 }
 
 // withoutLines leaves out the lines that begin with a word.

@@ -26,10 +26,11 @@ func EvaluateActivity(in Input) []Result {
 	return results
 }
 
-// isActivity reports whether a check reads nothing but what host.ReadActivity reads.
+// isActivity reports whether a check reads nothing but what host.ReadActivity reads, and where managed interrupts are to go, which does not change.
 func isActivity(check Check) bool {
 	return !slices.ContainsFunc(check.Reads, func(read string) bool {
-		return !slices.ContainsFunc([]string{"/proc/interrupts", "/proc/softirqs", "/proc/uptime", "/sys/devices/system/cpu/cpu*/cpuidle/"},
-			func(file string) bool { return strings.HasPrefix(read, file) })
+		return !slices.ContainsFunc([]string{
+			"/proc/interrupts", "/proc/softirqs", "/proc/uptime", fileBusy, fileWaited, fileOwners, "/proc/irq/*/smp_affinity_list", "/sys/devices/system/cpu/cpu*/cpuidle/",
+		}, func(file string) bool { return strings.HasPrefix(read, file) })
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
@@ -38,6 +39,22 @@ func (f fixture) interrupt(name, description string, by uint64) {
 	f.before.Interrupts.Lines.Value = append(f.before.Interrupts.Lines.Value, line(0))
 }
 
+// occupy lets CPU 3, which the engine owns, be idle for a share of the 60 seconds between the readings, and threads wait for it as long as given.
+func (f fixture) occupy(idle float64, waited time.Duration) {
+	const ticks = 6000
+	at := func(busy, all uint64, waited time.Duration) host.Occupancy {
+		return host.Occupancy{Busy: known(map[int]host.Ticks{3: {Busy: busy, All: all}}), Waited: known(map[int]uint64{3: uint64(waited)})}
+	}
+	f.before.Occupancy = at(500, 1000, time.Minute)
+	f.facts.Occupancy = at(500+uint64(ticks*(1-idle)), 1000+ticks, time.Minute+waited)
+}
+
+// leave lets the engine have ended since the reading before.
+func (f fixture) leave() {
+	f.disown()
+	f.facts.Kubelet.CPUManagerState = known(`{"policyName":"static","defaultCpuSet":"0-7","entries":{},"checksum":1}`)
+}
+
 func rateCases() map[v1alpha1.CheckID]checkCases {
 	return map[v1alpha1.CheckID]checkCases{
 		"cpu.tick": tickCases(),
@@ -55,15 +72,18 @@ func rateCases() map[v1alpha1.CheckID]checkCases {
 					f.interrupt("RES", "", 6000)
 				}, want: passes,
 			},
-			"read once": {once: true, want: doesNotApply},
+			"of threads of the pod that sleep": {change: func(f fixture) { f.occupy(0.5, 0); f.interrupt("RES", "", 6000) }, want: passes},
+			"while one thread keeps it busy":   {change: func(f fixture) { f.occupy(0.001, 0); f.interrupt("RES", "", 6000) }, want: fails, wantMessage: "CPU 3: other CPUs interrupt it hundreds of times a second"},
+			"read once":                        {once: true, want: doesNotApply},
 			"no table before": {
 				change: func(f fixture) { f.before.Interrupts.Lines = absent[[]host.InterruptLine]("/proc/interrupts") }, want: isUnknown, wantMessage: "/proc/interrupts",
 			},
 		},
 		"irq.background-softirqs": {
-			"none":           {want: passes},
-			"timers":         {change: func(f fixture) { f.count("TIMER", 600) }, want: fails, wantMessage: "CPU 3: softirqs for timers, scheduling or RCU run tens of times a second"},
-			"the tick stays": {change: func(f fixture) { f.plan.CPUs.Tick = v1alpha1.TickPeriodic; f.count("TIMER", 600) }, want: doesNotApply},
+			"none":                             {want: passes},
+			"timers":                           {change: func(f fixture) { f.count("TIMER", 600) }, want: fails, wantMessage: "CPU 3: softirqs for timers, scheduling or RCU run tens of times a second"},
+			"of threads of the pod that sleep": {change: func(f fixture) { f.occupy(0.5, 0); f.count("TIMER", 600) }, want: passes},
+			"the tick stays":                   {change: func(f fixture) { f.plan.CPUs.Tick = v1alpha1.TickPeriodic; f.count("TIMER", 600) }, want: doesNotApply},
 			"not told": {
 				change: func(f fixture) { f.facts.Softirqs.Lines = absent[[]host.InterruptLine]("/proc/softirqs") }, want: isUnknown, wantMessage: "/proc/softirqs",
 			},
@@ -89,6 +109,39 @@ func tickCases() checkCases {
 		},
 		"the tick is to stay": {change: func(f fixture) { f.plan.CPUs.Tick = v1alpha1.TickPeriodic; f.count("LOC", 15000) }, want: doesNotApply},
 		"per pod, owned":      {change: func(f fixture) { perPod(f); f.count("LOC", 15000) }, want: fails, wantMessage: "CPU 3: configured as tickless, yet its timer interrupts it hundreds of times a second"},
+		"one thread of the pod keeps it busy": {
+			change: func(f fixture) { f.occupy(0.009, 500*time.Millisecond); f.count("LOC", 15000) },
+			want:   fails, wantMessage: "CPU 3: configured as tickless, yet its timer interrupts it hundreds of times a second",
+		},
+		"its thread sleeps":                      {change: func(f fixture) { f.occupy(0.02, 0); f.count("LOC", 15000) }, want: passes},
+		"its threads share the CPU":              {change: func(f fixture) { f.occupy(0, time.Second); f.count("LOC", 15000) }, want: passes},
+		"the pod has gone since":                 {change: func(f fixture) { f.leave(); f.occupy(0.5, 0); f.count("LOC", 15000) }, want: passes},
+		"the pod has come since the last answer": {change: func(f fixture) { f.disown(); f.occupy(0.5, 0); f.count("LOC", 15000) }, want: passes},
+		"nobody's CPU that is idle": {
+			change: func(f fixture) {
+				f.leave()
+				f.before.Kubelet.CPUManagerState = f.facts.Kubelet.CPUManagerState
+				f.occupy(0.5, 0)
+				f.count("LOC", 15000)
+			},
+			want: fails, wantMessage: "CPU 3: configured as tickless, yet its timer interrupts it hundreds of times a second",
+		},
+		"how busy it was is known of one reading": {
+			change: func(f fixture) {
+				f.occupy(0.5, time.Second)
+				f.before.Occupancy = host.Occupancy{Busy: absent[map[int]host.Ticks](fileBusy), Waited: absent[map[int]uint64](fileWaited)}
+				f.count("LOC", 15000)
+			},
+			want: fails, wantMessage: "CPU 3: configured as tickless, yet its timer interrupts it hundreds of times a second",
+		},
+		"how busy it was runs backwards": {
+			change: func(f fixture) {
+				f.occupy(0.5, time.Second)
+				f.before.Occupancy, f.facts.Occupancy = f.facts.Occupancy, f.before.Occupancy
+				f.count("LOC", 15000)
+			},
+			want: fails, wantMessage: "CPU 3: configured as tickless, yet its timer interrupts it hundreds of times a second",
+		},
 		"per pod, not owned": {
 			change: func(f fixture) { perPod(f); f.disown(); f.count("LOC", 15000) }, want: doesNotApply,
 		},

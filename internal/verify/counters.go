@@ -22,14 +22,14 @@ func interruptCounterChecks() []Check {
 		{
 			ID: "irq.delivered", Severity: v1alpha1.SeverityCritical, Impact: ImpactWork, Conditions: deJittered, Window: true,
 			Title:   "No device interrupt was handled by an isolated CPU since the last reading",
-			Applies: onHousekeeping,
+			Applies: onHousekeeping + "; all but managed interrupts of queues whose CPUs one pod owns alone, or has owned since the last reading: its own input and output",
 			Why:     "Each interrupt takes two to tens of microseconds from the program on that CPU.",
-			Reads:   []string{"/proc/interrupts (numbered lines)"},
+			Reads:   []string{"/proc/interrupts (numbered lines)", "/proc/irq/*/smp_affinity_list", fileOwners},
 			Fix:     "Write the housekeeping CPUs to /proc/irq/N/smp_affinity_list and restrict irqbalance.",
 			Reboot:  v1alpha1.RebootNotRequired,
 			Source:  "kernel: Documentation/filesystems/proc.rst (/proc/interrupts)",
 			run: where(someAreQuiet, func(s *state) verdict {
-				return s.interruptsStand(s.quietCPUs(), isDeviceInterrupt)
+				return s.interruptsStand(s.quietCPUs(), s.isInterruptOfOthers)
 			}),
 		},
 		{
@@ -51,22 +51,33 @@ func interruptCounterChecks() []Check {
 		{
 			ID: "irq.softirqs", Severity: v1alpha1.SeverityHigh, Impact: ImpactWork, Conditions: deJittered, Window: true,
 			Title:   "No network, block or tasklet softirq ran on an isolated CPU since the last reading",
-			Applies: onHousekeeping,
+			Applies: "CPUs that no pod owns or has owned since the last reading; with spec.interrupts.placement PerPod only those of spec.cpus.explicit.dataPlane",
 			Why:     "The kernel's deferred work of a device takes up to milliseconds on the CPU that took its interrupt.",
-			Reads:   []string{"/proc/softirqs"},
+			Reads:   []string{"/proc/softirqs", fileOwners},
 			Fix:     "Find the device whose interrupts or packets the CPU handles: interrupt affinity, receive and transmit packet steering.",
 			Reboot:  v1alpha1.RebootNotRequired,
 			Source:  "kernel: Documentation/filesystems/proc.rst (/proc/softirqs)",
-			run: where(someAreQuiet, func(s *state) verdict {
-				return s.countersStand(s.quietCPUs(), softirqCounters(s.facts), softirqCounters(s.before), isOneOf("NET_RX", "NET_TX", "BLOCK", "TASKLET"))
+			run: where(someAreQuietAndFree, func(s *state) verdict {
+				return s.countersStand(s.quietAndFreeCPUs(), softirqCounters(s.facts), softirqCounters(s.before), isOneOf("NET_RX", "NET_TX", "BLOCK", "TASKLET"))
 			}),
 		},
 	}
 }
 
+// quietAndFreeCPUs are those quiet CPUs that nobody owns: on its own CPU, a thread of a pod that sends by the kernel, or writes to a disk, has the kernel
+// work for it. What devices and other CPUs bring there, irq.delivered and irq.ipis see.
+func (s *state) quietAndFreeCPUs() cpus.Set { return s.quietCPUs().Filter(s.isFree) }
+
+func someAreQuietAndFree(s *state) bool { return !s.quietAndFreeCPUs().IsEmpty() }
+
 func isDeviceInterrupt(line host.InterruptLine) bool {
 	_, err := strconv.Atoi(line.Name)
 	return err == nil && !isPrivate(line)
+}
+
+// isInterruptOfOthers leaves out what a pod on an isolated CPU makes its own disks send to it.
+func (s *state) isInterruptOfOthers(line host.InterruptLine) bool {
+	return isDeviceInterrupt(line) && !s.isInputOutputOfOwner(s.routeOf(line.Name))
 }
 
 func isOneOf(names ...string) func(host.InterruptLine) bool {
@@ -190,12 +201,20 @@ func (s *state) lineObjects(name string) finding.Objects {
 	if err != nil {
 		return finding.Objects{Interrupts: []v1alpha1.Interrupt{{ID: name}}}
 	}
-	for _, route := range s.facts.Interrupts.Routes {
-		if route.Number == number {
-			return s.interrupt(number, route.Actions)
+	return s.interrupt(number, s.routeOf(name).Actions)
+}
+
+// routeOf is the route of a line of /proc/interrupts; an empty one where the host does not list it.
+func (s *state) routeOf(name string) *host.InterruptRoute {
+	number, err := strconv.Atoi(name)
+	if err == nil {
+		for i := range s.facts.Interrupts.Routes {
+			if route := &s.facts.Interrupts.Routes[i]; route.Number == number {
+				return route
+			}
 		}
 	}
-	return s.interrupt(number, nil)
+	return &host.InterruptRoute{Number: number}
 }
 
 // counterName is "IRQ 142 (sfc-ens2f0-3)" for numbered lines and the name for others.
@@ -204,12 +223,7 @@ func (s *state) counterName(name string) string {
 	if err != nil {
 		return name + meaningOf(name)
 	}
-	for _, route := range s.facts.Interrupts.Routes {
-		if route.Number == number {
-			return interruptName(number, route.Actions)
-		}
-	}
-	return interruptName(number, nil)
+	return interruptName(number, s.routeOf(name).Actions)
 }
 
 // meaningOf says in words what the kernel counts under a short name (arch_show_interrupts of arch/x86/kernel/irq.c,

@@ -238,12 +238,17 @@ func (s *state) isBound(route *host.InterruptRoute) bool {
 		return true
 	}
 	allowed, ok := route.Affinity.Get()
-	if online, known := s.onlineCPUs().Get(); known && allowed.Overlaps(online) {
-		// Siblings that nosmt keeps offline stay among the CPUs of a managed interrupt.
-		allowed = allowed.Intersection(online)
-	}
+	allowed = s.onlineOf(allowed)
 	return ok && !allowed.IsEmpty() && allowed.IsSubsetOf(s.plan.CPUs.Isolated.Union(s.plan.CPUs.Offline)) &&
 		slices.ContainsFunc(route.Actions, isManagedQueue)
+}
+
+// onlineOf are the online CPUs of a set, and the whole set where none is: siblings that nosmt keeps offline stay among the CPUs of a managed interrupt.
+func (s *state) onlineOf(set cpus.Set) cpus.Set {
+	if online, known := s.onlineCPUs().Get(); known && set.Overlaps(online) {
+		return set.Intersection(online)
+	}
+	return set
 }
 
 // isManagedQueue knows the queues of drivers that use PCI_IRQ_AFFINITY or irq_create_affinity_masks in the

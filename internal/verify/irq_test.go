@@ -360,6 +360,18 @@ func counterCases() map[v1alpha1.CheckID]checkCases {
 			"timers do not count": {
 				change: func(f fixture) { f.facts.Softirqs.Lines.Value[1].Counts[3]++ }, want: passes,
 			},
+			"packets that the pod on the CPU sends": {
+				change: func(f fixture) { f.facts.Softirqs.Lines.Value[0].Counts[3] += 3 }, want: passes,
+			},
+			"packets that a pod sent that has gone": {
+				change: func(f fixture) { f.leave(); f.facts.Softirqs.Lines.Value[0].Counts[3] += 3 }, want: passes,
+			},
+			"pods own all isolated CPUs": {
+				change: func(f fixture) {
+					f.pods.containers.Value[0].CPUs = list("2-3,6-7")
+					f.facts.Softirqs.Lines.Value[0].Counts[7] += 3
+				}, want: doesNotApply,
+			},
 			"packets": {
 				change: func(f fixture) { f.facts.Softirqs.Lines.Value[0].Counts[7] += 3 },
 				want:   fails, wantMessage: "NET_RX (packets received) came a few times on isolated CPU 7 since the last reading",
@@ -370,6 +382,13 @@ func counterCases() map[v1alpha1.CheckID]checkCases {
 			},
 		},
 	}
+}
+
+// diskQueue is a managed interrupt of the given CPUs that came on CPU 3 since the reading before.
+func (f fixture) diskQueue(allowed string) {
+	f.facts.Interrupts.Lines.Value = append(f.facts.Interrupts.Lines.Value, host.InterruptLine{Name: "77", Counts: []uint64{0, 0, 0, 40, 0, 0, 0, 0}})
+	f.facts.Interrupts.Routes = append(f.facts.Interrupts.Routes,
+		host.InterruptRoute{Number: 77, Affinity: known(list(allowed)), EffectiveAffinity: known(list("3")), Actions: []string{"nvme0q4"}})
 }
 
 func irqDeliveredCases() checkCases {
@@ -418,6 +437,20 @@ func irqDeliveredCases() checkCases {
 					host.InterruptLine{Name: "200", Counts: []uint64{0, 0, 40}})
 			},
 			want: fails, wantMessage: "IRQ 200 came tens to hundreds of times on isolated CPU 2 since the last reading",
+		},
+		"of the disk of the pod on the CPU":  {change: func(f fixture) { f.diskQueue("3") }, want: passes},
+		"of the disk of a pod that has gone": {change: func(f fixture) { f.leave(); f.diskQueue("2-3") }, want: passes},
+		"of a disk's queue that others have too": {
+			change: func(f fixture) { f.diskQueue("3,7") },
+			want:   fails, wantMessage: "IRQ 77 (nvme0q4) came tens to hundreds of times on isolated CPU 3 since the last reading",
+		},
+		"of a disk's queue on a CPU of nobody": {
+			change: func(f fixture) {
+				f.leave()
+				f.before.Kubelet.CPUManagerState = f.facts.Kubelet.CPUManagerState
+				f.diskQueue("3")
+			},
+			want: fails, wantMessage: "IRQ 77 (nvme0q4) came tens to hundreds of times on isolated CPU 3 since the last reading",
 		},
 		"another boot": {
 			change: func(f fixture) { f.before.Interrupts.Lines.Value[1].Counts[2] = 400 },

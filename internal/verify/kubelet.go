@@ -155,8 +155,10 @@ type cpuManagerState struct {
 	Entries       map[string]map[string]string `json:"entries"`
 }
 
-func (s *state) cpuManagerState() host.Fact[cpuManagerState] {
-	return parseSetting(s.facts.Kubelet.CPUManagerState, parseJSON[cpuManagerState])
+func (s *state) cpuManagerState() host.Fact[cpuManagerState] { return cpuManagerStateOf(s.facts) }
+
+func cpuManagerStateOf(f *host.Facts) host.Fact[cpuManagerState] {
+	return parseSetting(f.Kubelet.CPUManagerState, parseJSON[cpuManagerState])
 }
 
 func parseJSON[T any](text string) (T, error) {

@@ -49,7 +49,11 @@ func (s *state) owners() host.Fact[[]owner] {
 		}
 		return host.Known(all, s.containers.Source)
 	}
-	state := s.cpuManagerState()
+	return ownersIn(s.cpuManagerState())
+}
+
+// ownersIn are the containers to which the kubelet's CPU manager has given CPUs.
+func ownersIn(state host.Fact[cpuManagerState]) host.Fact[[]owner] {
 	if !state.Known {
 		return host.Absent[[]owner](state.Source, state.Reason)
 	}

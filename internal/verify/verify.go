@@ -184,6 +184,8 @@ type state struct {
 	owned func() []owner
 	// quiet are the CPUs that device interrupts must leave alone; computed when first asked for.
 	quiet func() cpus.Set
+	// ownersBetween are the containers that own CPUs or owned them at the reading before; computed when first asked for.
+	ownersBetween func() []owner
 	// running is the command line of the running kernel, planned the arguments of the plan.
 	running host.Fact[cmdline.Line]
 	planned cmdline.Line
@@ -211,6 +213,7 @@ func newState(in Input, catalogue []Check) *state {
 	}
 	s.nicOfVector = sync.OnceValue(s.vectors)
 	s.quiet = sync.OnceValue(s.findQuietCPUs)
+	s.ownersBetween = sync.OnceValue(s.findOwnersBetween)
 	s.owned = sync.OnceValue(func() []owner { return s.owners().Value })
 	return s
 }

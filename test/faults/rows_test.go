@@ -86,7 +86,7 @@ func faults() []fault {
 	return slices.Concat(
 		faultsOfKernel(), faultsOfBoots(), faultsOfArguments(), faultsOfKernels(), faultsOfCPUs(), faultsOfTasks(), faultsOfThreads(), faultsOfPriorities(), faultsOfInterrupts(), faultsOfBackground(), faultsOfKernelState(), faultsOfMemory(),
 		faultsOfPower(), faultsOfLatencyLimit(), faultsOfNetwork(), faultsOfNUMA(), faultsOfKubelet(),
-		faultsOfCounters(), faultsOfLosses(), faultsOfSettings(), faultsOfOtherFiles(), faultsOfPowerSettings(), faultsOfTopology(), faultsOfFunctions(), faultsOfNICs(), faultsOfPods(), faultsOfQualifications(), faultsOfAbsence(),
+		faultsOfCounters(), faultsOfLosses(), faultsOfOwners(), faultsOfSettings(), faultsOfOtherFiles(), faultsOfPowerSettings(), faultsOfTopology(), faultsOfFunctions(), faultsOfNICs(), faultsOfPods(), faultsOfQualifications(), faultsOfAbsence(),
 	)
 }
 
@@ -95,7 +95,7 @@ func variations() []variation {
 	return slices.Concat(
 		variationsOfKernel(), variationsOfArguments(), variationsOfHugepageArguments(), variationsOfCPUs(), variationsOfTasks(), variationsOfPriorities(), variationsOfInterrupts(), variationsOfBackground(), variationsOfMemory(),
 		variationsOfPower(), variationsOfLatencyLimit(), variationsOfNetwork(), variationsOfNUMA(), variationsOfKubelet(),
-		variationsOfCounters(), variationsOfSettings(), variationsOfMasks(), variationsOfTopology(), variationsOfPods(), variationsOfAbsence(),
+		variationsOfCounters(), variationsOfOwners(), variationsOfSettings(), variationsOfMasks(), variationsOfTopology(), variationsOfPods(), variationsOfAbsence(),
 	)
 }
 

@@ -238,6 +238,65 @@ func TestTick(t *testing.T) {
 	}
 }
 
+// A CPU is busy while a process runs there all the time, and two of them wait for each other. Who looks often sees that, and whose CPUs they have become.
+func TestTickOccupiesCPUs(t *testing.T) {
+	dir := written(t, small())
+	if err := Boot(dir, BootOptions{CommandLine: "nosmt"}); err != nil {
+		t.Fatal(err)
+	}
+	for pid, process := range map[int]Process{
+		5000: {Name: "alone", AllowedCPUs: cpus.Of(5), Busy: true},
+		5001: {Name: "first", AllowedCPUs: cpus.Of(6), Busy: true},
+		5002: {Name: "second", AllowedCPUs: cpus.Of(6), Busy: true},
+		5003: {Name: "asleep", AllowedCPUs: cpus.Of(7)},
+	} {
+		process.PID = pid
+		if err := WriteProcess(dir, process); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := facts(t, dir)
+	if err := Tick(dir, 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	const state = `{"policyName":"static","defaultCpuSet":"0-4","entries":{}}`
+	if err := os.WriteFile(filepath.Join(dir, "var/lib/kubelet/cpu_manager_state"), []byte(state), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	after := activity(t, dir, before)
+	type seen struct{ busy, all, waited uint64 }
+	got := map[int]seen{}
+	for _, cpu := range []int{5, 6, 7} {
+		was, is := before.Occupancy, after.Occupancy
+		got[cpu] = seen{
+			busy: is.Busy.Value[cpu].Busy - was.Busy.Value[cpu].Busy, all: is.Busy.Value[cpu].All - was.Busy.Value[cpu].All,
+			waited: is.Waited.Value[cpu] - was.Waited.Value[cpu],
+		}
+	}
+	want := map[int]seen{5: {busy: 1000, all: 1000}, 6: {busy: 1000, all: 1000, waited: 10_000_000_000}, 7: {all: 1000}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(seen{})); diff != "" {
+		t.Errorf("occupancy (-want +got):\n%s", diff)
+	}
+	if after.Kubelet.CPUManagerState.Value == before.Kubelet.CPUManagerState.Value || !strings.Contains(after.Kubelet.CPUManagerState.Value, "0-4") {
+		t.Errorf("the CPU manager's state is %q, and was %q", after.Kubelet.CPUManagerState.Value, before.Kubelet.CPUManagerState.Value)
+	}
+}
+
+// activity reads what happens on CPUs once more.
+func activity(t *testing.T, dir string, earlier *host.Facts) *host.Facts {
+	t.Helper()
+	h, err := host.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = h.Close() }()
+	after, err := h.ReadActivity(t.Context(), earlier, cpus.Set{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return after
+}
+
 func TestTickSparesManagedInterruptsOfIsolatedCPUs(t *testing.T) {
 	dir := written(t, small())
 	if err := Boot(dir, BootOptions{CommandLine: "isolcpus=domain,managed_irq,4-7,12-15"}); err != nil {

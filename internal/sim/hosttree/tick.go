@@ -17,7 +17,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
-// Tick lets time pass: it advances the counters of /proc/interrupts, /proc/softirqs and of the idle states
+// Tick lets time pass: it advances the counters of /proc/interrupts, /proc/softirqs, /proc/stat, /proc/schedstat and of the idle states
 // as an idle machine with its present settings would. CPUs of nohz_full take no tick; device
 // interrupts count where they are delivered; the kernel's messages between CPUs spare isolated ones.
 func Tick(dir string, elapsed time.Duration) error {
@@ -39,6 +39,7 @@ func advance(root string, m Machine, elapsed time.Duration) error {
 	p.count("/proc/interrupts")
 	p.count("/proc/softirqs")
 	p.replace("/proc/uptime", fmt.Sprintf("%.2f 0.00\n", p.float(p.value("/proc/uptime"))+p.seconds))
+	p.occupy()
 	p.idle()
 	if p.err != nil {
 		return fmt.Errorf("letting time pass on a host tree: %w", p.err)
@@ -52,6 +53,8 @@ type period struct {
 	seconds float64
 	// online, tickless and quiet CPUs; quiet ones get no messages of others.
 	online, tickless, quiet cpus.Set
+	// running is how many processes run all the time on a CPU.
+	running map[int]int
 	// added is what counters get, by name and CPU.
 	added map[string]map[int]float64
 }
@@ -60,30 +63,30 @@ func (p *period) read() {
 	p.online = p.set(cpuFolder + "/online")
 	p.tickless = p.set(cpuFolder + "/nohz_full")
 	p.quiet = p.tickless.Union(p.set(cpuFolder + "/isolated"))
-	p.tickless = p.tickless.Difference(p.crowded())
+	p.running = p.countRunning()
+	p.tickless = p.tickless.Filter(func(cpu int) bool { return !p.isCrowded(cpu) })
 }
 
-// crowded are the CPUs with two processes that run all the time: those keep the tick to share the CPU, whatever
-// nohz_full says (sched_can_stop_tick of kernel/sched/core.c).
-func (p *period) crowded() cpus.Set {
+// isCrowded reports whether two processes run all the time on a CPU: those keep the tick to share it, whatever nohz_full says (sched_can_stop_tick
+// of kernel/sched/core.c).
+func (p *period) isCrowded(cpu int) bool { return p.running[cpu] > 1 }
+
+// countRunning counts the processes that run all the time.
+func (p *period) countRunning() map[int]int {
 	running := map[int]int{}
 	folders, err := filepath.Glob(filepath.Join(p.root, "proc", "[0-9]*"))
 	if err != nil {
 		p.fail("/proc", err)
 	}
-	var crowded []int
 	for _, folder := range folders {
 		fields := strings.Fields(p.text("/proc/" + filepath.Base(folder) + "/stat"))
 		const state, processor = 2, 38
 		if len(fields) <= processor || fields[state] != "R" {
 			continue
 		}
-		cpu := p.number(fields[processor])
-		if running[cpu]++; running[cpu] == 2 {
-			crowded = append(crowded, cpu)
-		}
+		running[p.number(fields[processor])]++
 	}
-	return cpus.Of(crowded...)
+	return running
 }
 
 // add lets a counter grow on CPUs.
