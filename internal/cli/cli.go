@@ -24,11 +24,11 @@ import (
 const (
 	// ExitOK means that the command did what it was asked to, and that all conditions of the nodes are True.
 	ExitOK = 0
-	// ExitFindings means that a condition is False, that a node has no plan, or that a NIC of a pool is not healthy.
+	// ExitFindings means that a condition is False, that a node has no plan, that a NIC of a pool is not healthy, or that a measurement has failed.
 	ExitFindings = 1
 	// ExitUsage means that arguments or input are wrong; a sentence on the standard error says how.
 	ExitUsage = 2
-	// ExitUnknown means that no condition is False, and one is Unknown: facts of a critical check are missing.
+	// ExitUnknown means that no condition is False, and one is Unknown: facts of a critical check are missing. A measurement is inconclusive.
 	ExitUnknown = 3
 	// ExitReboots means, with plan --exit-code, that the changes reboot a node.
 	ExitReboots = 4
@@ -79,10 +79,15 @@ func Run(ctx context.Context, release string, args []string, streams Streams) in
 		return ExitUnknown
 	case errors.Is(err, errReboots):
 		return ExitReboots
-	default:
-		streams.complain("error: %s", err)
-		return ExitUsage
 	}
+	streams.complain("error: %s", err)
+	switch {
+	case errors.Is(err, probe.ErrFailed):
+		return ExitFindings
+	case errors.Is(err, probe.ErrInconclusive):
+		return ExitUnknown
+	}
+	return ExitUsage
 }
 
 // Command is the whole command line, for its reference.
@@ -97,8 +102,9 @@ func newRoot(release string, streams Streams) *cobra.Command {
 their snapshots. Nothing but report, version, test, signing-key, and node and pool without -f, asks a cluster. The
 functions are those of the operator, so what render prints is what the operator applies.
 
-Exit codes: 0 done; 1 a condition is False, a node has no plan, or a NIC of a pool is not healthy; 2 wrong usage or
-input; 3 a condition is Unknown and none is False; 4 with plan --exit-code, the changes reboot a node.`,
+Exit codes: 0 done; 1 a condition is False, a node has no plan, a NIC of a pool is not healthy, or a measurement has
+failed; 2 wrong usage or input; 3 a condition is Unknown and none is False, or a measurement cannot be judged; 4 with
+plan --exit-code, the changes reboot a node.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl lowlatency"},
 		SilenceErrors: true,
 		SilenceUsage:  true,

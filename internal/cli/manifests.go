@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -26,6 +25,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/crdschema"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/inputfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/nearname"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 )
@@ -174,31 +174,15 @@ func readDocuments(in io.Reader, file string) ([][]byte, error) {
 	return documents, nil
 }
 
-func readAll(in io.Reader, file string) ([]byte, error) {
-	if file != "-" {
-		opened, err := os.Open(file)
-		if err != nil {
-			return nil, err
-		}
-		// Nothing was written, so nothing can be lost on closing.
-		defer func() { _ = opened.Close() }()
-		in = opened
+func readAll(in io.Reader, file string) (data []byte, err error) {
+	if file == "-" {
+		return inputfile.ReadFrom(in, file, maximumManifest)
 	}
-	data, err := io.ReadAll(io.LimitReader(in, maximumManifest+1))
-	if failure, ok := errors.AsType[*fs.PathError](err); ok {
-		// The file is named already.
-		err = failure.Err
-	}
-	switch {
-	case errors.Is(err, syscall.EISDIR):
+	data, err = inputfile.Read(file, maximumManifest)
+	if errors.Is(err, syscall.EISDIR) {
 		return nil, fmt.Errorf("%s is a folder; name each of its files with -f", file)
-	case err != nil:
-		return nil, fmt.Errorf("reading %s: %w", file, err)
 	}
-	if len(data) > maximumManifest {
-		return nil, fmt.Errorf("%s is larger than %d bytes", file, maximumManifest)
-	}
-	return data, nil
+	return data, err
 }
 
 // hasContent reports whether a document holds anything but blanks, comments and markers.

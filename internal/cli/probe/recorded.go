@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/inputfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency/recorded"
@@ -117,7 +117,7 @@ func (f *recordedFlags) read(arg string) (*recorded.Run, error) {
 	if !found || err != nil || file == "" {
 		return nil, fmt.Errorf("%q is not RATE=FILE, as 100000=run.json is, with a rate in messages a second", arg)
 	}
-	content, err := os.ReadFile(file)
+	content, err := inputfile.Read(file, mostOfResult)
 	if err != nil {
 		return nil, err
 	}

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/inputfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency/recorded"
@@ -96,6 +96,9 @@ func (f *samplesFlags) run(out io.Writer, args []string) error {
 	return writeRecorded(f.output.Value, out, result)
 }
 
+// mostOfSamples is how many bytes a file of samples may have: recorded.ParseSamples takes 50 million of them.
+const mostOfSamples = 1 << 30
+
 // read reads the samples of a size from SIZE=FILE.
 func (f *samplesFlags) read(pinger recorded.Pinger, arg string) (latency.Size, error) {
 	word, file, found := strings.Cut(arg, "=")
@@ -103,7 +106,7 @@ func (f *samplesFlags) read(pinger recorded.Pinger, arg string) (latency.Size, e
 	if !found || err != nil || file == "" {
 		return latency.Size{}, fmt.Errorf("%q is not SIZE=FILE, as 64=zf-64.txt is, with a size in bytes", arg)
 	}
-	content, err := os.ReadFile(file)
+	content, err := inputfile.Read(file, mostOfSamples)
 	if err != nil {
 		return latency.Size{}, err
 	}

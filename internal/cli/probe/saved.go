@@ -10,8 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/inputfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
 )
@@ -65,8 +65,11 @@ func (f *form) stranger() string {
 	}
 }
 
+// mostOfResult is how many bytes a saved result or record may have: those with histograms of all CPUs of a large machine have a few million.
+const mostOfResult = 256 << 20
+
 func readSaved(file string) (*saved, error) {
-	data, err := os.ReadFile(file)
+	data, err := inputfile.Read(file, mostOfResult)
 	if err != nil {
 		return nil, err
 	}

@@ -178,10 +178,20 @@ func (f *budgetFlags) budget() (latency.Budget, error) {
 	return budget, nil
 }
 
+// ErrFailed ends a command whose measurement has failed, and ErrInconclusive one whose measurement gave no result that can be judged.
+var (
+	ErrFailed       = errors.New("failed")
+	ErrInconclusive = errors.New("inconclusive")
+)
+
 // ended is an error for a measurement that did not pass, so that pipelines see it.
 func ended(result *latency.Result) error {
-	if result.Outcome.Verdict == latency.Passed {
+	verdict := ErrInconclusive
+	switch result.Outcome.Verdict {
+	case latency.Passed:
 		return nil
+	case latency.Failed:
+		verdict = ErrFailed
 	}
-	return fmt.Errorf("%s (%s): %s", strings.ToLower(string(result.Outcome.Verdict)), result.Outcome.Reason, result.Outcome.Message)
+	return fmt.Errorf("%w (%s): %s", verdict, result.Outcome.Reason, result.Outcome.Message)
 }

@@ -48,9 +48,12 @@ const (
 
 // ParseSamples reads a file of a pinger: latencies in nanoseconds, in the order in which they were taken. The text may be anybody's.
 func ParseSamples(text []byte) ([]int64, error) {
-	text = bytes.TrimSuffix(text, []byte("\n"))
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, errors.New("the file is empty")
+	}
+	text, isWhole := bytes.CutSuffix(text, []byte("\n"))
+	if !isWhole {
+		return nil, errors.New("its last line has no end: the file is cut short, and its last number may be")
 	}
 	samples := make([]int64, 0, min(mostSamples, bytes.Count(text, []byte("\n"))+1))
 	for line := range bytes.SplitSeq(text, []byte("\n")) {

@@ -162,7 +162,8 @@ func (s *scene) load(t *testing.T) string {
 	return fmt.Sprintf("%s; Inconclusive before, the machine was busy: %d times", result.Message, tries)
 }
 
-// frames measures between two pods, each with a socket of AF_XDP on a NIC of its own and with no capability. The kernel counts none of the messages.
+// frames measures between two pods, each with a socket of AF_XDP on a NIC of its own and with no capability. The kernel counts none of the messages. How long one
+// takes is no part of the budget, for one that is lost takes longer than any: an emulated NIC loses frames whose receiver does not run.
 func (s *scene) frames(t *testing.T) string {
 	for nic, name := range map[string]string{socketsNIC: "sockets", farNIC: "far-sockets"} {
 		s.run(t, "ip link set "+s.interfaceOf(t, nic)+" up")
@@ -177,7 +178,7 @@ func (s *scene) frames(t *testing.T) string {
 	test.Spec.PingPong = &v1alpha1.PingPongTest{Sizes: []int32{64, 1024}}
 	test.Spec.Traffic.Client = &v1alpha1.TestEnd{BypassNICPool: "far-sockets", Address: farAddress}
 	test.Spec.Traffic.Server.TestEnd = v1alpha1.TestEnd{BypassNICPool: "sockets", Address: nearAddress}
-	test.Spec.Budget = &v1alpha1.LatencyBudget{MaximumNanoseconds: longest.Nanoseconds(), Path: v1alpha1.LatencyPathAccelerated}
+	test.Spec.Budget = &v1alpha1.LatencyBudget{Path: v1alpha1.LatencyPathAccelerated}
 	s.kubectlApply(t, test)
 	defer s.remove(t, test)
 	result, tries := s.whenQuiet(t, test)

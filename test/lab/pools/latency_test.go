@@ -46,19 +46,21 @@ func TestLatencyTests(t *testing.T) {
 	if !s.raise(t) {
 		return
 	}
-	// Each step but the first removes its test: whenever the node changes, all that are there are measured again before the next one.
+	// Each step but the first removes its test: whenever the node changes, all that are there are measured again before the next one. The gate is watched
+	// from its step on: it is to stay as it is while the others measure.
 	s.step(t, "LatencyTest: jitter of CPUs that its pod has for itself", s.jitter)
 	s.step(t, "LatencyTest: a neighbour turns the verdict, and is named", s.neighbour)
 	s.step(t, "LatencyTest: an interrupt is moved to the measured CPU, and is named", s.interrupted)
+	s.step(t, "LatencyTest: the node's gate closes for a failure, and opens for a pass", s.closes)
+	s.step(t, "LatencyTest: another command line makes the pass stale; measured again, the gate opens", s.otherCommandLine)
 	s.step(t, "LatencyTest: messages between pods on two NUMA nodes", s.messages)
 	s.step(t, "LatencyTest: messages at two rates", s.rates)
 	s.step(t, "LatencyTest: the highest stable load", s.load)
 	s.step(t, "LatencyTest: messages as frames of AF_XDP between two NICs", s.frames)
+	s.step(t, "LatencyTest: deleted while it measures, it leaves nothing", s.deleted)
 	s.step(t, "LatencyTest: a pod beside its host", s.besideHost)
 	s.step(t, "LatencyTest: frames of AF_XDP beside the kernel's sockets", s.besideKernel)
-	s.step(t, "LatencyTest: deleted while it measures, it leaves nothing", s.deleted)
-	s.step(t, "LatencyTest: the node's gate closes for a failure, and opens for a pass", s.closes)
-	s.step(t, "LatencyTest: another command line makes the pass stale; measured again, the gate opens", s.otherCommandLine)
+	s.step(t, "LatencyTest: no test has made its node fail", s.undisturbed)
 	s.step(t, "LatencyTest: another kernel makes the pass stale; measured again, the gate opens", s.otherKernel)
 }
 
@@ -290,6 +292,20 @@ func (s *scene) closes(t *testing.T) string {
 	must(t, s.api.Patch(t.Context(), test, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"run":3}}`))))
 	expect(t, s.outcome(t, test, 3), v1alpha1.LatencyPassed)
 	return waits + "; then " + first + "; then " + closed + "; then " + s.gate(t, corev1.ConditionTrue)
+}
+
+// undisturbed expects that the node has not failed since it was booted last: tests have run on it, and what they do on CPUs of their own is no fault of the node.
+func (s *scene) undisturbed(t *testing.T) string {
+	node := &v1alpha1.LowLatencyNode{}
+	must(t, s.api.Get(t.Context(), client.ObjectKey{Name: nodeName}, node))
+	boot, failures := s.run(t, "cat /proc/sys/kernel/random/boot_id"), 0
+	for i := range node.Status.Transitions {
+		if one := &node.Status.Transitions[i]; one.BootID == boot && one.Condition == v1alpha1.ConditionDeJittered && one.To == metav1.ConditionFalse {
+			failures++
+			t.Errorf("at %s the node failed: %s", one.Time.Format(time.TimeOnly), one.Message)
+		}
+	}
+	return fmt.Sprintf("%d transitions are recorded, of which %d to a failure since the boot", len(node.Status.Transitions), failures)
 }
 
 // changedWord is a word of the command line that the kernel does not know.
