@@ -88,15 +88,17 @@ func TestStacks(t *testing.T) {
 		args []string
 		err  string
 	}{
-		"one":                {[]string{"kernel=kernel.json"}, "name 2 to 8 results"},
-		"no name":            {[]string{"kernel.json", "b=zf.json"}, "is not NAME=FILE"},
-		"a name twice":       {[]string{"a=kernel.json", "a=zf.json"}, "there is a stack of this name before it"},
-		"a search":           {[]string{"a=kernel.json", "b=load.json"}, "load.json is a result of probe load"},
-		"recorded runs":      {[]string{"a=recorded.json", "b=zf.json"}, "recorded.json is a result of probe recorded"},
-		"halves and wholes":  {[]string{"a=kernel.json", "b=whole.json"}, "measure both with the same --report"},
-		"no size in common":  {[]string{"a=kernel.json", "b=other.json"}, "other.json has messages of 128 bytes, and a of 64"},
-		"a file of no probe": {[]string{"a=kernel.json", "b=64.txt"}, "64.txt is no result"},
-		"no file":            {[]string{"a=kernel.json", "b=nowhere"}, "nowhere"},
+		"one":                  {[]string{"kernel=kernel.json"}, "name 2 to 8 results"},
+		"no name":              {[]string{"kernel.json", "b=zf.json"}, "is not NAME=FILE"},
+		"a name with a blank":  {[]string{"a b=kernel.json", "c=zf.json"}, "a word without blanks"},
+		"a name for terminals": {[]string{"a\x1b[2J=kernel.json", "c=zf.json"}, "a word without blanks"},
+		"a name twice":         {[]string{"a=kernel.json", "a=zf.json"}, "there is a stack of this name before it"},
+		"a search":             {[]string{"a=kernel.json", "b=load.json"}, "load.json is a result of probe load"},
+		"recorded runs":        {[]string{"a=recorded.json", "b=zf.json"}, "recorded.json is a result of probe recorded"},
+		"halves and wholes":    {[]string{"a=kernel.json", "b=whole.json"}, "measure both with the same --report"},
+		"no size in common":    {[]string{"a=kernel.json", "b=other.json"}, "other.json has messages of 128 bytes, and a of 64"},
+		"a file of no probe":   {[]string{"a=kernel.json", "b=64.txt"}, "64.txt is no result"},
+		"no file":              {[]string{"a=kernel.json", "b=nowhere"}, "nowhere"},
 	} {
 		if out, err := ofProbe(t, folder, append([]string{"stacks"}, tc.args...)...); err == nil || !strings.Contains(err.Error(), tc.err) || out != "" {
 			t.Errorf("%s: %v\n%s", name, err, out)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -55,6 +56,9 @@ func compareStacks(args []string, format string, out io.Writer) error {
 		name, file, found := strings.Cut(arg, "=")
 		if !found || name == "" || file == "" {
 			return fmt.Errorf("%q is not NAME=FILE, as kernel=kernel.json is", arg)
+		}
+		if strings.ContainsFunc(name, func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) }) {
+			return fmt.Errorf("%q: the name of a stack is a word without blanks: it is a column of the table", arg)
 		}
 		if slices.ContainsFunc(stacks, func(s latency.Stack) bool { return s.Name == name }) {
 			return fmt.Errorf("%q: there is a stack of this name before it", arg)
