@@ -38,7 +38,8 @@ What threads of a pod do on CPUs that the pod owns is not held against the node.
 thread kept the CPU busy since the last reading (` + "`cpu.tick`, `irq.ipis`, `irq.background-softirqs`" + `): no thread waited for the CPU, and it was not idle, for more
 than 1 % of the time each, by /proc/stat and /proc/schedstat. A thread that sleeps is woken, and threads that share a CPU need the tick. The softirqs of
 network and disks (` + "`irq.softirqs`" + `) are judged on CPUs that no pod owns: a thread that sends by the kernel has the kernel work on its own CPU, and what devices and
-other CPUs bring is seen by ` + "`irq.delivered` and `irq.ipis`" + `. A container that owned a CPU for less than the time between two readings, half a minute, is not seen.
+other CPUs bring is seen by ` + "`irq.delivered` and `irq.ipis`" + `. The agent reads the host whenever the kubelet gives CPUs to
+containers, or takes them back, so that it knows of those that have come and gone between two readings.
 
 Some failures can be the doing of a pod all the same: a timer of a thread that never sleeps (` + "`cpu.tick`" + `), threads on other CPUs
 that unmap its memory (` + "`irq.ipis`" + `), a quota that it did not ask to be without (` + "`pod.cpu-quota`" + `). The kernel does not tell

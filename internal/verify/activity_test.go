@@ -113,9 +113,18 @@ func tickCases() checkCases {
 			change: func(f fixture) { f.occupy(0.009, 500*time.Millisecond); f.count("LOC", 15000) },
 			want:   fails, wantMessage: "CPU 3: configured as tickless, yet its timer interrupts it hundreds of times a second",
 		},
-		"its thread sleeps":                      {change: func(f fixture) { f.occupy(0.02, 0); f.count("LOC", 15000) }, want: passes},
-		"its threads share the CPU":              {change: func(f fixture) { f.occupy(0, time.Second); f.count("LOC", 15000) }, want: passes},
-		"the pod has gone since":                 {change: func(f fixture) { f.leave(); f.occupy(0.5, 0); f.count("LOC", 15000) }, want: passes},
+		"its thread sleeps":         {change: func(f fixture) { f.occupy(0.02, 0); f.count("LOC", 15000) }, want: passes},
+		"its threads share the CPU": {change: func(f fixture) { f.occupy(0, time.Second); f.count("LOC", 15000) }, want: passes},
+		"the pod has gone since":    {change: func(f fixture) { f.leave(); f.occupy(0.5, 0); f.count("LOC", 15000) }, want: passes},
+		"the pod has come and gone meanwhile": {
+			change: func(f fixture) {
+				f.pods.meanwhile = []*host.Facts{{Kubelet: f.facts.Kubelet}}
+				f.leave()
+				f.before.Kubelet.CPUManagerState = f.facts.Kubelet.CPUManagerState
+				f.occupy(0.5, 0)
+				f.count("LOC", 15000)
+			}, want: passes,
+		},
 		"the pod has come since the last answer": {change: func(f fixture) { f.disown(); f.occupy(0.5, 0); f.count("LOC", 15000) }, want: passes},
 		"nobody's CPU that is idle": {
 			change: func(f fixture) {

@@ -28,13 +28,15 @@ type pods struct {
 	containers    *host.Fact[[]allocation.Container]
 	allocatable   *host.Fact[Allocatable]
 	qualification *Qualification
+	// meanwhile are readings between the two.
+	meanwhile []*host.Facts
 }
 
 func (f fixture) evaluate() Report { return Evaluate(f.input()) }
 
 func (f fixture) input() Input {
 	return Input{
-		Plan: f.plan, Facts: f.facts, Before: f.before, Holders: f.pods.holders, Containers: f.pods.containers,
+		Plan: f.plan, Facts: f.facts, Before: f.before, Meanwhile: f.pods.meanwhile, Holders: f.pods.holders, Containers: f.pods.containers,
 		Allocatable: f.pods.allocatable, Qualification: f.pods.qualification,
 	}
 }

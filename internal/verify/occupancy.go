@@ -20,11 +20,11 @@ const (
 // keeps it busy: what the kernel takes for itself is far less, and a thread that sleeps, or a second one, far more.
 const greatestShare = 0.01
 
-// findOwnersBetween finds the containers that own CPUs now, or owned them at the reading before. Most of them come twice: what the kubelet has answered
+// findOwnersBetween finds the containers that own CPUs now, or owned them at the reading before or at one between the two. Most of them come twice: what the kubelet has answered
 // may be older than its state.
 func (s *state) findOwnersBetween() []owner {
 	all := slices.Clone(s.owned())
-	for _, facts := range []*host.Facts{s.facts, s.before} {
+	for _, facts := range append([]*host.Facts{s.facts, s.before}, s.meanwhile...) {
 		if facts != nil {
 			all = append(all, ownersIn(cpuManagerStateOf(facts)).Value...)
 		}
@@ -32,7 +32,7 @@ func (s *state) findOwnersBetween() []owner {
 	return all
 }
 
-// isOwnedBetween reports whether a container owns a CPU or owned it at the reading before.
+// isOwnedBetween reports whether a container owns a CPU or has owned it since the reading before.
 func (s *state) isOwnedBetween(cpu int) bool {
 	return slices.ContainsFunc(s.ownersBetween(), func(o owner) bool { return o.cpus.Contains(cpu) })
 }

@@ -29,6 +29,8 @@ type Input struct {
 	// Before are what the same host said earlier; nil when it was read once only. Checks that compare
 	// counters of two moments are then left out of the report.
 	Before *host.Facts
+	// Meanwhile are what it said between Before and Facts: who owned its CPUs then.
+	Meanwhile []*host.Facts
 	// Holders are the containers that hold a NIC of a BypassNICPool, as the kubelet tells; nil when no pool selects
 	// the node.
 	Holders *host.Fact[[]allocation.Holder]
@@ -172,10 +174,12 @@ func (c Check) result(found verdict, by judgement) Result {
 
 // state is what the checks read: the input, and what several of them derive from it.
 type state struct {
-	plan    *plan.NodePlan
-	facts   *host.Facts
-	before  *host.Facts
-	holders *host.Fact[[]allocation.Holder]
+	plan   *plan.NodePlan
+	facts  *host.Facts
+	before *host.Facts
+	// meanwhile are the readings between before and facts.
+	meanwhile []*host.Facts
+	holders   *host.Fact[[]allocation.Holder]
 
 	containers    *host.Fact[[]allocation.Container]
 	allocatable   *host.Fact[Allocatable]
@@ -184,7 +188,7 @@ type state struct {
 	owned func() []owner
 	// quiet are the CPUs that device interrupts must leave alone; computed when first asked for.
 	quiet func() cpus.Set
-	// ownersBetween are the containers that own CPUs or owned them at the reading before; computed when first asked for.
+	// ownersBetween are the containers that own CPUs or owned them since the reading before; computed when first asked for.
 	ownersBetween func() []owner
 	// running is the command line of the running kernel, planned the arguments of the plan.
 	running host.Fact[cmdline.Line]
@@ -199,7 +203,7 @@ type state struct {
 
 func newState(in Input, catalogue []Check) *state {
 	s := &state{
-		plan: in.Plan, facts: in.Facts, before: in.Before, holders: in.Holders,
+		plan: in.Plan, facts: in.Facts, before: in.Before, meanwhile: in.Meanwhile, holders: in.Holders,
 		containers: in.Containers, allocatable: in.Allocatable, qualification: in.Qualification,
 		running: runningLine(in.Facts), planned: in.Plan.ArgumentLine(),
 		cpuByID: make(map[int]*host.CPU, len(in.Facts.CPUs.List)),

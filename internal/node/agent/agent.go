@@ -209,7 +209,7 @@ func (a *Agent) countersTellNothingNew(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	in.Before = a.history.before(reading{at: a.clock().Now(), facts: in.Facts}, a.window())
+	in.Before, in.Meanwhile = a.history.before(reading{at: a.clock().Now(), facts: in.Facts}, a.window())
 	found := verify.EvaluateActivity(in)
 	return !slices.ContainsFunc(found, func(result verify.Result) bool {
 		return !slices.ContainsFunc(a.latest.report.Results, func(known verify.Result) bool {

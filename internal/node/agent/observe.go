@@ -123,12 +123,12 @@ func (a *Agent) observe(ctx context.Context, node *v1alpha1.LowLatencyNode) Obse
 	pools, holders := a.observePools(ctx, facts, found)
 	seen.Pools = pools
 	now := a.clock().Now()
-	before := a.history.before(reading{at: now, facts: facts}, a.window())
+	before, meanwhile := a.history.before(reading{at: now, facts: facts}, a.window())
 	if a.plan.plan == nil {
 		seen.Reason, seen.Message = v1alpha1.ReasonAwaitingPlan, a.plan.problem
 		return seen
 	}
-	in := verify.Input{Plan: a.plan.plan, Facts: facts, Before: before, Holders: holders, Qualification: qualified(node, &seen)}
+	in := verify.Input{Plan: a.plan.plan, Facts: facts, Before: before, Meanwhile: meanwhile, Holders: holders, Qualification: qualified(node, &seen)}
 	a.askKubelet(ctx, &in)
 	report := verify.Evaluate(in)
 	a.drift.compare(report, a.plan.hash, status)

@@ -173,7 +173,7 @@ func TestHistory(t *testing.T) {
 			}
 			for _, s := range steps {
 				facts := factsOf(s.boot, strconv.Itoa(int(s.after)))
-				before := h.before(reading{at: start.Add(s.after * time.Second), facts: facts}, 10*time.Second)
+				before, _ := h.before(reading{at: start.Add(s.after * time.Second), facts: facts}, 10*time.Second)
 				got := -1
 				if before != nil {
 					_, err := fmt.Sscan(before.Name.Value, &got)
@@ -189,6 +189,33 @@ func TestHistory(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A container that has come and gone within a window is seen by the readings that its coming and going have caused.
+func TestHistoryKeepsOwners(t *testing.T) {
+	var h history
+	start := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+	for _, s := range []struct {
+		after time.Duration
+		owned string
+		want  string
+	}{
+		{0, "nobody", ""}, {11, "nobody", "nobody"}, {13, "engine", "nobody,nobody"}, {16, "nobody", "nobody,nobody,engine"}, {18, "nobody", "nobody,nobody,engine,nobody"},
+		{22, "nobody", "nobody,engine,nobody"}, {24, "nobody", "engine,nobody"}, {27, "nobody", "nobody"}, {40, "nobody", "nobody"},
+	} {
+		facts := factsOf("a", strconv.Itoa(int(s.after)))
+		facts.Kubelet.CPUManagerState = host.Known(s.owned, "test")
+		before, meanwhile := h.before(reading{at: start.Add(s.after * time.Second), facts: facts}, 10*time.Second)
+		var got []string
+		for _, one := range append([]*host.Facts{before}, meanwhile...) {
+			if one != nil {
+				got = append(got, one.Kubelet.CPUManagerState.Value)
+			}
+		}
+		if diff := cmp.Diff(s.want, strings.Join(got, ",")); diff != "" {
+			t.Errorf("after %d s (-want +got):\n%s", s.after, diff)
+		}
 	}
 }
 
