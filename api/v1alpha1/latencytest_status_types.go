@@ -153,7 +153,8 @@ type LatencyTestResult struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// job is the name of the Job that measures the node, or did last.
+	// job is the name of the Job that measures the node, or did last. It refers to the long report, which the log of its pod is for as long as the Job is
+	// there: an hour after its end.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Job string `json:"job,omitempty"`
