@@ -32,7 +32,8 @@ const (
 
 // flood keeps a NIC receiving frames that nobody wants, each of which comes with an interrupt. The kernel's own generator sends them, 200 us
 // apart, for a shell sends too few to take much time away. It sleeps in a pause that is longer than 100 us, and spins in a shorter one
-// (net/core/pktgen.c, spin), so that nothing else would run where it sends. It stops for good where its interface has no carrier.
+// (net/core/pktgen.c, spin), so that nothing else would run where it sends. It stops for good where its interface has no carrier. Its module has a thread on each
+// CPU, isolated or not, that wakes ten times a second (pktgen_thread_worker), for as long as it is loaded.
 const flood = `set -e
 ip link set %[1]s up; ip link set %[2]s up
 until [ "$(cat /sys/class/net/%[1]s/carrier /sys/class/net/%[2]s/carrier | tr -d '\n')" = 11 ]; do sleep 0.2; done
@@ -62,7 +63,7 @@ func (s *scene) interrupted(t *testing.T) string {
 	// What stays on the CPU would close the gate, and disturb all that is measured later. Interrupts move when they come, and away from a CPU when they may not
 	// stay there.
 	atRest := func() {
-		defer s.run(t, "systemctl stop flood")
+		defer s.run(t, "systemctl stop flood; until modprobe -r pktgen; do sleep 1; done")
 		s.moveInterrupts(t, numbers, housekeeper)
 	}
 	defer func() {
