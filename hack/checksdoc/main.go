@@ -34,15 +34,15 @@ urgent the finding is. A condition of LowLatencyNode is False when one of its ch
 decides nothing is a *lesser finding*; the messages of the conditions say how many there are. A condition in brackets below is one that a check
 without an impact belongs to: its failure is a lesser finding there, unless ` + "`failOn`" + ` counts its severity.
 
-What threads of a pod do on CPUs that the pod owns is not held against the node. Ticks, timers, RCU and calls of other CPUs are judged there only where one
-thread kept the CPU busy since the last reading (` + "`cpu.tick`, `irq.ipis`, `irq.background-softirqs`" + `): no thread waited for the CPU, and it was not idle, for more
-than 1 % of the time each, by /proc/stat and /proc/schedstat. A thread that sleeps is woken, and threads that share a CPU need the tick. The softirqs of
-network and disks (` + "`irq.softirqs`" + `) are judged on CPUs that no pod owns: a thread that sends by the kernel has the kernel work on its own CPU, and what devices and
-other CPUs bring is seen by ` + "`irq.delivered` and `irq.ipis`" + `. The agent reads the host whenever the kubelet gives CPUs to
-containers, or takes them back, so that it knows of those that have come and gone between two readings.
+What threads of a pod do on CPUs that the pod owns, or has owned since the last reading, is not held against the node. Ticks, timers, RCU and calls of other CPUs
+(` + "`cpu.tick`, `irq.ipis`, `irq.background-softirqs`" + `) may come there ten times more for each time that a thread got the CPU, as /proc/schedstat counts: a thread that sleeps is
+woken, and threads that share a CPU take turns by the tick. A thread that never sleeps is given its CPU once, so that for it the bound is that of every CPU. The softirqs of
+networks and disks (` + "`irq.softirqs`" + `) are judged on CPUs that no pod owns: a thread that sends by the kernel has the kernel work on its own CPU. What devices
+bring there is seen by ` + "`irq.delivered`" + `, packets that another CPU hands on by ` + "`net.flow-steering`, `nic.receive-steering` and `irq.ipis`" + `. The agent reads the host whenever the
+kubelet gives CPUs to containers, or takes them back, so that it knows of those that were there for a second or more between two readings.
 
 Some failures can be the doing of a pod all the same: a timer of a thread that never sleeps (` + "`cpu.tick`" + `), threads on other CPUs
-that unmap its memory (` + "`irq.ipis`" + `), a quota that it did not ask to be without (` + "`pod.cpu-quota`" + `). The kernel does not tell
+that unmap its memory (` + "`irq.ipis`" + `), two threads that it has pinned to one CPU (` + "`cpu.preemption`" + `), a quota that it did not ask to be without (` + "`pod.cpu-quota`" + `). The kernel does not tell
 who caused them, and the CPU is disturbed all the same; where that is accepted, waive the check.
 
 A setting that is not as planned was never applied, or something set it after TuneD did: TuneD's log (on OpenShift that of the

@@ -81,13 +81,7 @@ func Run(ctx context.Context, release string, args []string, streams Streams) in
 		return ExitReboots
 	}
 	streams.complain("error: %s", err)
-	switch {
-	case errors.Is(err, probe.ErrFailed):
-		return ExitFindings
-	case errors.Is(err, probe.ErrInconclusive):
-		return ExitUnknown
-	}
-	return ExitUsage
+	return probe.ExitCode(err, ExitUsage)
 }
 
 // Command is the whole command line, for its reference.

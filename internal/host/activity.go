@@ -11,7 +11,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
-// ReadActivity reads anew what tells what happens on CPUs: /proc/interrupts, /proc/softirqs, /proc/uptime, how long they were at work, to whom the
+// ReadActivity reads anew what tells what happens on CPUs: /proc/interrupts, /proc/softirqs, /proc/uptime, /proc/schedstat, to whom the
 // kubelet's CPU manager gave them, and how often the given CPUs entered their idle states. It returns a copy of the earlier facts of the same host with these;
 // the earlier ones stay as they are, and everything else is as old as they are. It is for those who look every half
 // minute: it opens a few files and one per idle state, where Read opens tens of thousands.
@@ -22,7 +22,7 @@ func (h *Host) ReadActivity(ctx context.Context, earlier *Facts, idle cpus.Set) 
 	facts := *earlier
 	h.readCounters(r, &facts.Interrupts, &facts.Softirqs)
 	facts.UptimeSeconds = r.uptime()
-	facts.Occupancy = r.occupancy()
+	facts.RunQueues = r.runQueues()
 	facts.Kubelet.CPUManagerState = r.textFact(cpuStateFile)
 	facts.CPUs.List = slices.Clone(earlier.CPUs.List)
 	for i := range facts.CPUs.List {

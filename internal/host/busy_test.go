@@ -57,15 +57,3 @@ func FuzzBusy(f *testing.F) {
 		}
 	})
 }
-
-// A snapshot holds of the scheduler's counters what facts are made of: not when the host was started, nor its interrupts.
-func TestEssentialOfOccupancy(t *testing.T) {
-	for file, want := range map[string][2]string{
-		procStat:  {"cpu  7 0 0 9\ncpu0 7 0 0 9\nintr 5 6\nbtime 1790000000\n", "cpu  7 0 0 9\ncpu0 7 0 0 9\n"},
-		schedStat: {"version 15\ntimestamp 4297\ncpu0 0 0 0 0 0 0 1 2 3\ndomain0 ff 1 2\n", "version 15\ncpu0 0 0 0 0 0 0 1 2 3\n"},
-	} {
-		if got := essential(file, want[0]); got != want[1] {
-			t.Errorf("%s keeps %q, want %q", file, got, want[1])
-		}
-	}
-}

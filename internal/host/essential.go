@@ -34,8 +34,6 @@ func essential(file, content string) string {
 		return withoutLines(content, "Serial")
 	case cpuStateFile:
 		return essentialState[cpuState](content)
-	case procStat:
-		return onlyLines(content, "cpu")
 	case schedStat:
 		return onlyLines(content, "cpu", "version")
 	case memoryStateFile:

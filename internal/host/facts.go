@@ -74,8 +74,8 @@ type Facts struct {
 	Interrupts Interrupts
 	// Softirqs are the counters of /proc/softirqs.
 	Softirqs Softirqs
-	// Occupancy is how long CPUs were at work, and how long threads waited for them.
-	Occupancy Occupancy
+	// RunQueues are what the scheduler has counted on each CPU, from /proc/schedstat.
+	RunQueues Fact[map[int]RunQueue]
 	// NICs are the network devices on PCI, in ascending order of PCI address.
 	NICs []NIC
 	// Processes are the processes of interest that run (by /proc/*/comm): irqbalance, tuned, stalld, the

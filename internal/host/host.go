@@ -238,7 +238,7 @@ func (h *Host) read(ctx context.Context, request Request, taken *recording) (*Fa
 	return h.readSections(ctx, taken,
 		readKernel, h.readProcessor, readCPUs, readNUMANodes, readHugepages, readMemory, h.readInterrupts,
 		readNICs, readProcesses, readTasks(request.Tasks), readKubelet, readWorkloads, readPodGroups, readSettings(request.Settings),
-		readUptime, readOccupancy, readTraffic, readUncore, readUnits(request.Units), readRequestedHolders(request.LatencyHolders),
+		readUptime, readRunQueues, readTraffic, readUncore, readUnits(request.Units), readRequestedHolders(request.LatencyHolders),
 		readBypass(request.UserSpaces), readRequestedSoftware(request.Software),
 	)
 }

@@ -22,14 +22,22 @@ const schedStat = "/proc/schedstat"
 
 // Isolation is what the scheduler and the idle governor of a host have counted on some CPUs up to one moment.
 type Isolation struct {
-	// Waited is for how long threads have waited in the run queue of each CPU, in nanoseconds.
-	Waited Fact[map[int]uint64]
+	// RunQueues are those of each CPU.
+	RunQueues Fact[map[int]RunQueue]
 	// WaitedIn is within which time that was read.
 	WaitedIn Span
 	// Busy is how long each CPU was at work.
 	Busy Fact[map[int]Ticks]
 	// idle are the idle states of each CPU.
 	idle map[int]idleReading
+}
+
+// RunQueue is what the scheduler has counted on one CPU since the host was started.
+type RunQueue struct {
+	// WaitedNanoseconds is for how long threads have waited for the CPU.
+	WaitedNanoseconds uint64
+	// Turns is how often a thread got the CPU: after it slept, or after another one.
+	Turns uint64
 }
 
 // Ticks are for how long a CPU was at work, and for how long at all, in the unit of /proc/stat.
@@ -62,7 +70,7 @@ func (h *Host) ReadIsolation(ctx context.Context, of cpus.Set, earlier *Isolatio
 	defer view.release()
 	r := newReader(ctx, view, nil)
 	now := &Isolation{idle: make(map[int]idleReading, of.Len())}
-	now.WaitedIn = spanOf(func() { now.Waited = r.waited() })
+	now.WaitedIn = spanOf(func() { now.RunQueues = r.runQueues() })
 	now.Busy = r.busy()
 	for _, cpu := range of.IDs() {
 		var states []IdleState
@@ -81,31 +89,33 @@ func (h *Host) ReadIsolation(ctx context.Context, of cpus.Set, earlier *Isolatio
 	return now, nil
 }
 
-// waited reads the scheduler's counters. The file has some lines for each CPU.
-func (r *reader) waited() Fact[map[int]uint64] {
+func readRunQueues(r *reader, f *Facts) { f.RunQueues = r.runQueues() }
+
+// runQueues reads the scheduler's counters. The file has some lines for each CPU.
+func (r *reader) runQueues() Fact[map[int]RunQueue] {
 	text, err := r.content(schedStat, mediumFile)
 	if err != nil {
-		return Absent[map[int]uint64](schedStat, reasonOf(err))
+		return Absent[map[int]RunQueue](schedStat, reasonOf(err))
 	}
 	counts, err := parseSchedStat(text)
 	if err != nil {
-		return Absent[map[int]uint64](schedStat, err.Error())
+		return Absent[map[int]RunQueue](schedStat, err.Error())
 	}
 	return Known(counts, schedStat)
 }
 
 func idleFolder(cpu int) string { return fmt.Sprintf("/sys/devices/system/cpu/cpu%d/cpuidle", cpu) }
 
-// parseSchedStat reads how long threads have waited in the run queue of each CPU: the eighth counter of the line of a CPU since version 15
+// parseSchedStat reads the eighth and the ninth counter of the line of each CPU, which have been the same since version 15
 // (Documentation/scheduler/sched-stats.rst). A version that nobody has described yet is refused.
-func parseSchedStat(text string) (map[int]uint64, error) {
-	const oldest, newest, counters, waited = 15, 17, 9, 8
+func parseSchedStat(text string) (map[int]RunQueue, error) {
+	const oldest, newest, counters, waited, turns = 15, 17, 9, 8, 9
 	first, rest, _ := strings.Cut(text, "\n")
 	version, ok := numberIn(first, "version ", "")
 	if !ok || version < oldest || version > newest {
 		return nil, fmt.Errorf("it begins with %q, and versions %d to %d are known", abbreviate(first), oldest, newest)
 	}
-	found := map[int]uint64{}
+	found := map[int]RunQueue{}
 	for line := range strings.Lines(rest) {
 		fields := strings.Fields(line)
 		if len(fields) == 0 || !strings.HasPrefix(fields[0], "cpu") {
@@ -115,11 +125,12 @@ func parseSchedStat(text string) (map[int]uint64, error) {
 		if !ok || cpu > cpus.MaxCPU || len(fields) != 1+counters {
 			return nil, fmt.Errorf("%q is no line of a CPU", abbreviate(line))
 		}
-		count, err := strconv.ParseUint(fields[waited], 10, 64)
-		if err != nil {
+		nanoseconds, err := strconv.ParseUint(fields[waited], 10, 64)
+		count, turnsErr := strconv.ParseUint(fields[turns], 10, 64)
+		if err != nil || turnsErr != nil {
 			return nil, fmt.Errorf("%q is no line of a CPU", abbreviate(line))
 		}
-		found[cpu] = count
+		found[cpu] = RunQueue{WaitedNanoseconds: nanoseconds, Turns: count}
 	}
 	return found, nil
 }
@@ -128,15 +139,15 @@ func parseSchedStat(text string) (map[int]uint64, error) {
 func (i *Isolation) Since(earlier *Isolation, cpu int) counted.Isolation {
 	before, after := earlier.idle[cpu], i.idle[cpu]
 	found := counted.Isolation{CPU: cpu, Nanoseconds: i.WaitedIn.since(earlier.WaitedIn), IdleNanoseconds: after.in.since(before.in)}
-	found.WaitedNanoseconds, found.RunQueueUnknown = waitedSince(earlier.Waited, i.Waited, cpu)
+	found.WaitedNanoseconds, found.RunQueueUnknown = waitedSince(earlier.RunQueues, i.RunQueues, cpu)
 	found.IdleStates, found.IdleUnknown = enteredSince(before.states, after.states, cpu)
 	found.BusyTicks, found.AllTicks, found.BusyUnknown = busySince(earlier.Busy, i.Busy, cpu)
 	return found
 }
 
 // waitedSince is by how much the time has grown that threads wait on a CPU, or why nobody knows.
-func waitedSince(before, after Fact[map[int]uint64], cpu int) (nanoseconds uint64, unknown string) {
-	for _, one := range []Fact[map[int]uint64]{before, after} {
+func waitedSince(before, after Fact[map[int]RunQueue], cpu int) (nanoseconds uint64, unknown string) {
+	for _, one := range []Fact[map[int]RunQueue]{before, after} {
 		if !one.Known {
 			return 0, schedStat + ": " + one.Reason
 		}
@@ -146,10 +157,10 @@ func waitedSince(before, after Fact[map[int]uint64], cpu int) (nanoseconds uint6
 	switch {
 	case !here || !still:
 		return 0, fmt.Sprintf("%s has no line of CPU %d", schedStat, cpu)
-	case is < was:
+	case is.WaitedNanoseconds < was.WaitedNanoseconds:
 		return 0, fmt.Sprintf("%s: the counter of CPU %d went back", schedStat, cpu)
 	}
-	return is - was, ""
+	return is.WaitedNanoseconds - was.WaitedNanoseconds, ""
 }
 
 // enteredSince are the idle states that a CPU has entered, the one with the longest latency first, or why nobody knows.

@@ -135,3 +135,11 @@ func FuzzSchedStat(f *testing.F) {
 		}
 	})
 }
+
+// A snapshot holds of the scheduler's counters what facts are made of, and not its domains.
+func TestEssentialOfSchedStat(t *testing.T) {
+	const all, kept = "version 15\ntimestamp 4297\ncpu0 0 0 0 0 0 0 1 2 3\ndomain0 ff 1 2\n", "version 15\ncpu0 0 0 0 0 0 0 1 2 3\n"
+	if got := essential(schedStat, all); got != kept {
+		t.Errorf("of %q is kept %q, want %q", all, got, kept)
+	}
+}

@@ -30,7 +30,7 @@ func EvaluateActivity(in Input) []Result {
 func isActivity(check Check) bool {
 	return !slices.ContainsFunc(check.Reads, func(read string) bool {
 		return !slices.ContainsFunc([]string{
-			"/proc/interrupts", "/proc/softirqs", "/proc/uptime", fileBusy, fileWaited, fileOwners, "/proc/irq/*/smp_affinity_list", "/sys/devices/system/cpu/cpu*/cpuidle/",
+			"/proc/interrupts", "/proc/softirqs", "/proc/uptime", fileRunQueues, fileOwners, "/proc/irq/*/smp_affinity_list", "/sys/devices/system/cpu/cpu*/cpuidle/",
 		}, func(file string) bool { return strings.HasPrefix(read, file) })
 	})
 }

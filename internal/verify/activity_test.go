@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
@@ -39,14 +38,10 @@ func (f fixture) interrupt(name, description string, by uint64) {
 	f.before.Interrupts.Lines.Value = append(f.before.Interrupts.Lines.Value, line(0))
 }
 
-// occupy lets CPU 3, which the engine owns, be idle for a share of the 60 seconds between the readings, and threads wait for it as long as given.
-func (f fixture) occupy(idle float64, waited time.Duration) {
-	const ticks = 6000
-	at := func(busy, all uint64, waited time.Duration) host.Occupancy {
-		return host.Occupancy{Busy: known(map[int]host.Ticks{3: {Busy: busy, All: all}}), Waited: known(map[int]uint64{3: uint64(waited)})}
-	}
-	f.before.Occupancy = at(500, 1000, time.Minute)
-	f.facts.Occupancy = at(500+uint64(ticks*(1-idle)), 1000+ticks, time.Minute+waited)
+// turns lets threads get CPU 3, which the engine owns, so many times within the 60 seconds between the readings.
+func (f fixture) turns(count uint64) {
+	f.before.RunQueues = known(map[int]host.RunQueue{3: {Turns: 1000}})
+	f.facts.RunQueues = known(map[int]host.RunQueue{3: {Turns: 1000 + count}})
 }
 
 // leave lets the engine have ended since the reading before.
@@ -72,8 +67,8 @@ func rateCases() map[v1alpha1.CheckID]checkCases {
 					f.interrupt("RES", "", 6000)
 				}, want: passes,
 			},
-			"of threads of the pod that sleep": {change: func(f fixture) { f.occupy(0.5, 0); f.interrupt("RES", "", 6000) }, want: passes},
-			"while one thread keeps it busy":   {change: func(f fixture) { f.occupy(0.001, 0); f.interrupt("RES", "", 6000) }, want: fails, wantMessage: "CPU 3: other CPUs interrupt it hundreds of times a second"},
+			"of threads of the pod that sleep": {change: func(f fixture) { f.turns(720); f.interrupt("RES", "", 6000) }, want: passes},
+			"while one thread keeps it busy":   {change: func(f fixture) { f.turns(120); f.interrupt("RES", "", 6000) }, want: fails, wantMessage: "CPU 3: other CPUs interrupt it hundreds of times a second"},
 			"read once":                        {once: true, want: doesNotApply},
 			"no table before": {
 				change: func(f fixture) { f.before.Interrupts.Lines = absent[[]host.InterruptLine]("/proc/interrupts") }, want: isUnknown, wantMessage: "/proc/interrupts",
@@ -82,7 +77,7 @@ func rateCases() map[v1alpha1.CheckID]checkCases {
 		"irq.background-softirqs": {
 			"none":                             {want: passes},
 			"timers":                           {change: func(f fixture) { f.count("TIMER", 600) }, want: fails, wantMessage: "CPU 3: softirqs for timers, scheduling or RCU run tens of times a second"},
-			"of threads of the pod that sleep": {change: func(f fixture) { f.occupy(0.5, 0); f.count("TIMER", 600) }, want: passes},
+			"of threads of the pod that sleep": {change: func(f fixture) { f.turns(200); f.count("TIMER", 600) }, want: passes},
 			"the tick stays":                   {change: func(f fixture) { f.plan.CPUs.Tick = v1alpha1.TickPeriodic; f.count("TIMER", 600) }, want: doesNotApply},
 			"not told": {
 				change: func(f fixture) { f.facts.Softirqs.Lines = absent[[]host.InterruptLine]("/proc/softirqs") }, want: isUnknown, wantMessage: "/proc/softirqs",
@@ -107,49 +102,43 @@ func tickCases() checkCases {
 			change: func(f fixture) { f.interrupt("11", "GICv3  30 Level     arch_timer", 15000) },
 			want:   fails, wantMessage: "CPU 3: configured as tickless, yet its timer interrupts it hundreds of times a second",
 		},
-		"the tick is to stay": {change: func(f fixture) { f.plan.CPUs.Tick = v1alpha1.TickPeriodic; f.count("LOC", 15000) }, want: doesNotApply},
-		"per pod, owned":      {change: func(f fixture) { perPod(f); f.count("LOC", 15000) }, want: fails, wantMessage: "CPU 3: configured as tickless, yet its timer interrupts it hundreds of times a second"},
-		"one thread of the pod keeps it busy": {
-			change: func(f fixture) { f.occupy(0.009, 500*time.Millisecond); f.count("LOC", 15000) },
-			want:   fails, wantMessage: "CPU 3: configured as tickless, yet its timer interrupts it hundreds of times a second",
-		},
-		"its thread sleeps":         {change: func(f fixture) { f.occupy(0.02, 0); f.count("LOC", 15000) }, want: passes},
-		"its threads share the CPU": {change: func(f fixture) { f.occupy(0, time.Second); f.count("LOC", 15000) }, want: passes},
-		"the pod has gone since":    {change: func(f fixture) { f.leave(); f.occupy(0.5, 0); f.count("LOC", 15000) }, want: passes},
+		"the tick is to stay":                 {change: func(f fixture) { f.plan.CPUs.Tick = v1alpha1.TickPeriodic; f.count("LOC", 15000) }, want: doesNotApply},
+		"per pod, owned":                      {change: func(f fixture) { perPod(f); f.count("LOC", 15000) }, want: fails, wantMessage: "CPU 3: configured as tickless, yet its timer interrupts it hundreds of times a second"},
+		"one thread of the pod keeps it busy": {change: func(f fixture) { f.turns(120); f.count("LOC", 15000) }, want: fails, wantMessage: "CPU 3: configured as tickless, yet its timer interrupts it hundreds of times a second"},
+		"its thread sleeps":                   {change: func(f fixture) { f.turns(1700); f.count("LOC", 15000) }, want: passes},
+		"it ticks, whether its thread sleeps": {change: func(f fixture) { f.turns(1200); f.count("LOC", 15000) }, want: fails, wantMessage: "CPU 3: configured as tickless, yet its timer interrupts it hundreds of times a second"},
+		"the pod has gone since":              {change: func(f fixture) { f.leave(); f.turns(1700); f.count("LOC", 15000) }, want: passes},
 		"the pod has come and gone meanwhile": {
 			change: func(f fixture) {
-				f.pods.meanwhile = []*host.Facts{{Kubelet: f.facts.Kubelet}}
+				f.pods.meanwhile = []host.Fact[string]{f.facts.Kubelet.CPUManagerState}
 				f.leave()
 				f.before.Kubelet.CPUManagerState = f.facts.Kubelet.CPUManagerState
-				f.occupy(0.5, 0)
+				f.turns(1700)
 				f.count("LOC", 15000)
 			}, want: passes,
 		},
-		"the pod has come since the last answer": {change: func(f fixture) { f.disown(); f.occupy(0.5, 0); f.count("LOC", 15000) }, want: passes},
-		"nobody's CPU that is idle": {
+		"the pod has come since the last answer": {change: func(f fixture) { f.disown(); f.turns(1700); f.count("LOC", 15000) }, want: passes},
+		"threads on a CPU of nobody": {
 			change: func(f fixture) {
 				f.leave()
 				f.before.Kubelet.CPUManagerState = f.facts.Kubelet.CPUManagerState
-				f.occupy(0.5, 0)
+				f.turns(1700)
 				f.count("LOC", 15000)
-			},
-			want: fails, wantMessage: "CPU 3: configured as tickless, yet its timer interrupts it hundreds of times a second",
+			}, want: fails, wantMessage: "CPU 3: configured as tickless, yet its timer interrupts it hundreds of times a second",
 		},
-		"how busy it was is known of one reading": {
+		"turns are known of one reading": {
 			change: func(f fixture) {
-				f.occupy(0.5, time.Second)
-				f.before.Occupancy = host.Occupancy{Busy: absent[map[int]host.Ticks](fileBusy), Waited: absent[map[int]uint64](fileWaited)}
+				f.turns(1700)
+				f.before.RunQueues = absent[map[int]host.RunQueue](fileRunQueues)
 				f.count("LOC", 15000)
-			},
-			want: fails, wantMessage: "CPU 3: configured as tickless, yet its timer interrupts it hundreds of times a second",
+			}, want: fails, wantMessage: "CPU 3: configured as tickless, yet its timer interrupts it hundreds of times a second",
 		},
-		"how busy it was runs backwards": {
+		"turns run backwards": {
 			change: func(f fixture) {
-				f.occupy(0.5, time.Second)
-				f.before.Occupancy, f.facts.Occupancy = f.facts.Occupancy, f.before.Occupancy
+				f.turns(1700)
+				f.before.RunQueues, f.facts.RunQueues = f.facts.RunQueues, f.before.RunQueues
 				f.count("LOC", 15000)
-			},
-			want: fails, wantMessage: "CPU 3: configured as tickless, yet its timer interrupts it hundreds of times a second",
+			}, want: fails, wantMessage: "CPU 3: configured as tickless, yet its timer interrupts it hundreds of times a second",
 		},
 		"per pod, not owned": {
 			change: func(f fixture) { perPod(f); f.disown(); f.count("LOC", 15000) }, want: doesNotApply,

@@ -28,8 +28,8 @@ type pods struct {
 	containers    *host.Fact[[]allocation.Container]
 	allocatable   *host.Fact[Allocatable]
 	qualification *Qualification
-	// meanwhile are readings between the two.
-	meanwhile []*host.Facts
+	// meanwhile are states of the CPU manager between the two readings.
+	meanwhile []host.Fact[string]
 }
 
 func (f fixture) evaluate() Report { return Evaluate(f.input()) }

@@ -155,10 +155,12 @@ type cpuManagerState struct {
 	Entries       map[string]map[string]string `json:"entries"`
 }
 
-func (s *state) cpuManagerState() host.Fact[cpuManagerState] { return cpuManagerStateOf(s.facts) }
+func (s *state) cpuManagerState() host.Fact[cpuManagerState] {
+	return cpuManagerStateOf(s.facts.Kubelet.CPUManagerState)
+}
 
-func cpuManagerStateOf(f *host.Facts) host.Fact[cpuManagerState] {
-	return parseSetting(f.Kubelet.CPUManagerState, parseJSON[cpuManagerState])
+func cpuManagerStateOf(text host.Fact[string]) host.Fact[cpuManagerState] {
+	return parseSetting(text, parseJSON[cpuManagerState])
 }
 
 func parseJSON[T any](text string) (T, error) {

@@ -22,8 +22,8 @@ const (
 )
 
 const (
-	onOwnCPUs   = "with spec.cpus.isolation PerPod only for CPUs that pods own"
-	whenOneRuns = "a CPU that a pod owns, or has owned since the last reading, when one thread kept it busy all the time"
+	onOwnCPUs = "with spec.cpus.isolation PerPod only for CPUs that pods own"
+	withTurns = "on a CPU that a pod owns, or has owned since the last reading, ten more for each time that a thread got it"
 )
 
 // rateChecks compare counters of two moments with a budget: what the kernel does on isolated CPUs whatever it was
@@ -34,10 +34,10 @@ func rateChecks() []Check {
 		{
 			ID: "cpu.tick", Severity: v1alpha1.SeverityHigh, Impact: ImpactWork, Conditions: deJittered, Window: true,
 			Title:   "The timer interrupts an isolated CPU at most twice a second",
-			Applies: "spec.cpus.tick is Stopped; " + onOwnCPUs + "; " + whenOneRuns,
+			Applies: "spec.cpus.tick is Stopped; " + onOwnCPUs + "; " + withTurns,
 			Why:     "nohz_full is a permission: the tick stays while two tasks share the CPU, a POSIX timer is armed or the clock is unstable, and takes one to several microseconds each time.",
-			Reads:   []string{"/proc/interrupts (LOC, arch_timer)", "/proc/uptime", fileBusy, fileWaited, fileOwners},
-			Fix:     "See cpu.foreign-tasks for a second task on the CPU; remove timers (timer_create, setitimer, sleeps) from the pinned program; see clock.source.",
+			Reads:   []string{"/proc/interrupts (LOC, arch_timer)", "/proc/uptime", fileRunQueues, fileOwners},
+			Fix:     "See cpu.foreign-tasks for a second task on the CPU; remove timers (timer_create, setitimer) from a program that never sleeps; see clock.source.",
 			Reboot:  v1alpha1.RebootNotRequired,
 			Source:  "kernel: Documentation/timers/no_hz.rst, kernel/time/tick-sched.c (can_stop_full_tick)",
 			run:     where(ticklessAndCalm, (*state).timerIsQuiet),
@@ -45,9 +45,9 @@ func rateChecks() []Check {
 		{
 			ID: "irq.ipis", Severity: v1alpha1.SeverityHigh, Impact: ImpactWork, Conditions: deJittered, Window: true,
 			Title:   "Other CPUs interrupt an isolated CPU at most once a second",
-			Applies: onOwnCPUs + "; " + whenOneRuns,
+			Applies: onOwnCPUs + "; " + withTurns,
 			Why:     "Function calls, address-cache flushes and wake-ups from other CPUs each stop the program for one to several microseconds.",
-			Reads:   []string{"/proc/interrupts (CAL, RES, TLB, IWI; IPI on arm64)", "/proc/uptime", fileBusy, fileWaited, fileOwners},
+			Reads:   []string{"/proc/interrupts (CAL, RES, TLB, IWI; IPI on arm64)", "/proc/uptime", fileRunQueues, fileOwners},
 			Fix:     "Find the caller (trace event ipi:ipi_send_cpu): agents that read MSRs or frequencies, module loading, time stamping that starts and stops with chronyd or ptp4l, threads of the program on other CPUs that unmap memory.",
 			Reboot:  v1alpha1.RebootNotRequired,
 			Source:  "kernel: arch/x86/kernel/irq.c (arch_show_interrupts), arch/arm64/kernel/smp.c (ipi_types)",
@@ -56,9 +56,9 @@ func rateChecks() []Check {
 		{
 			ID: "irq.background-softirqs", Severity: v1alpha1.SeverityMedium, Impact: ImpactWork, Conditions: deJittered, Window: true,
 			Title:   "Timers, scheduling and RCU run in softirqs of an isolated CPU at most twice a second",
-			Applies: "spec.cpus.tick is Stopped; " + onOwnCPUs + "; " + whenOneRuns,
+			Applies: "spec.cpus.tick is Stopped; " + onOwnCPUs + "; " + withTurns,
 			Why:     "The kernel's deferred work of its own runs on the CPU that caused it, for microseconds to tens of them.",
-			Reads:   []string{"/proc/softirqs (TIMER, SCHED, RCU)", "/proc/uptime", fileBusy, fileWaited, fileOwners},
+			Reads:   []string{"/proc/softirqs (TIMER, SCHED, RCU)", "/proc/uptime", fileRunQueues, fileOwners},
 			Fix:     "Offload RCU callbacks (rcu_nocbs=), keep timers off the CPU (kernel.timer_migration), and let one task alone run there.",
 			Reboot:  v1alpha1.RebootNotRequired,
 			Source:  "kernel: Documentation/admin-guide/kernel-per-CPU-kthreads.rst (ksoftirqd)",
@@ -133,8 +133,8 @@ func (s *state) softirqsAreRare() verdict {
 	})
 }
 
-// rate holds what some counters of each CPU grew by, added up, against a budget per second. Of a CPU that a pod owns they tell about the host only
-// while one thread keeps it busy: threads that sleep, or that share it, bring timers, ticks and wake-ups themselves.
+// rate holds what some counters of each CPU grew by, added up, against a budget per second. A CPU that a pod owns has as much more as its threads bring
+// themselves.
 func (s *state) rate(set cpus.Set, table func(*host.Facts) counters, concerns func(host.InterruptLine) bool,
 	budget float64, describe func(cpu *host.CPU, rate string) string,
 ) verdict {
@@ -149,11 +149,11 @@ func (s *state) rate(set cpus.Set, table func(*host.Facts) counters, concerns fu
 				}
 				found := s.surveyCPUs(set, expected, func(cpu *host.CPU) answer {
 					switch perSecond := float64(growth[cpu.ID]) / seconds; {
-					case growth[cpu.ID] == 0, perSecond > budget && s.mayBeOfOwner(cpu.ID):
+					case growth[cpu.ID] == 0:
 						return answer{}
 					case seconds < shortestTime:
 						return answer{absent: true, source: s.facts.UptimeSeconds.Source, reason: reasonTooSoon}
-					case perSecond > budget:
+					case perSecond > budget+s.ownEvents(cpu.ID):
 						return answer{wrong: describe(cpu, rateText(perSecond))}
 					}
 					return answer{}

@@ -29,8 +29,8 @@ type Input struct {
 	// Before are what the same host said earlier; nil when it was read once only. Checks that compare
 	// counters of two moments are then left out of the report.
 	Before *host.Facts
-	// Meanwhile are what it said between Before and Facts: who owned its CPUs then.
-	Meanwhile []*host.Facts
+	// Meanwhile is what the kubelet's CPU manager kept (host.Kubelet.CPUManagerState) between Before and Facts.
+	Meanwhile []host.Fact[string]
 	// Holders are the containers that hold a NIC of a BypassNICPool, as the kubelet tells; nil when no pool selects
 	// the node.
 	Holders *host.Fact[[]allocation.Holder]
@@ -177,8 +177,8 @@ type state struct {
 	plan   *plan.NodePlan
 	facts  *host.Facts
 	before *host.Facts
-	// meanwhile are the readings between before and facts.
-	meanwhile []*host.Facts
+	// meanwhile are states of the CPU manager between before and facts.
+	meanwhile []host.Fact[string]
 	holders   *host.Fact[[]allocation.Holder]
 
 	containers    *host.Fact[[]allocation.Container]

@@ -13,10 +13,9 @@ import (
 	"syscall"
 )
 
-// Read reads a whole file of at most so many bytes. A pipe is read to its end, and one that nobody writes to is empty: opening it does not wait for a writer, which
-// no signal would end. Errors name the file.
+// Read reads a whole file of at most so many bytes. A named pipe is waited for until somebody writes to it, and read to its end. Errors name the file.
 func Read(file string, most int64) ([]byte, error) {
-	opened, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	opened, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}

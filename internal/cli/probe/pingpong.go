@@ -6,7 +6,6 @@ package probe
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -132,7 +131,10 @@ func (f *pingPongFlags) measure(ctx context.Context, out, complaints io.Writer) 
 	if err != nil {
 		return err
 	}
-	return errors.Join(writeLatency(f.output.Value, out, result), ended(result))
+	if err := writeLatency(f.output.Value, out, result); err != nil {
+		return err
+	}
+	return ended(result)
 }
 
 // timesFile gets every round trip.

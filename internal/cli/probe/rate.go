@@ -5,7 +5,6 @@ package probe
 
 import (
 	"context"
-	"errors"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -122,7 +121,10 @@ func (f *streamFlags) run(command *cobra.Command, measure func(context.Context, 
 	if err != nil {
 		return err
 	}
-	return errors.Join(writeLatency(f.output.Value, command.OutOrStdout(), result), ended(result))
+	if err := writeLatency(f.output.Value, command.OutOrStdout(), result); err != nil {
+		return err
+	}
+	return ended(result)
 }
 
 func (f *rateFlags) measure(ctx context.Context, path string, shown *progress.Writer) (*latency.Result, error) {

@@ -178,20 +178,34 @@ func (f *budgetFlags) budget() (latency.Budget, error) {
 	return budget, nil
 }
 
-// ErrFailed ends a command whose measurement has failed, and ErrInconclusive one whose measurement gave no result that can be judged.
-var (
-	ErrFailed       = errors.New("failed")
-	ErrInconclusive = errors.New("inconclusive")
-)
+// unpassedError ends a command whose measurement did not pass.
+type unpassedError struct{ latency.Outcome }
+
+func (e unpassedError) Error() string {
+	return fmt.Sprintf("%s (%s): %s", strings.ToLower(string(e.Verdict)), e.Reason, e.Message)
+}
+
+// ExitCode is what the program ends with: 1 for a measurement that has failed, 3 for one that gave no result that can be judged.
+func (e unpassedError) ExitCode() int {
+	const failed, inconclusive = 1, 3
+	if e.Verdict == latency.Failed {
+		return failed
+	}
+	return inconclusive
+}
+
+// ExitCode is what a program ends with for an error of a command of this package: that of a measurement which did not pass, else another one.
+func ExitCode(err error, otherwise int) int {
+	if unpassed, ok := errors.AsType[unpassedError](err); ok {
+		return unpassed.ExitCode()
+	}
+	return otherwise
+}
 
 // ended is an error for a measurement that did not pass, so that pipelines see it.
 func ended(result *latency.Result) error {
-	verdict := ErrInconclusive
-	switch result.Outcome.Verdict {
-	case latency.Passed:
+	if result.Outcome.Verdict == latency.Passed {
 		return nil
-	case latency.Failed:
-		verdict = ErrFailed
 	}
-	return fmt.Errorf("%w (%s): %s", verdict, result.Outcome.Reason, result.Outcome.Message)
+	return unpassedError{result.Outcome}
 }

@@ -20,20 +20,27 @@ type reading struct {
 }
 
 // history keeps the readings that later ones are compared with, the oldest first: at most one that is
-// older than the window, and those that are growing old or that show who owned which CPUs meanwhile.
+// older than the window, and those that are growing old. Of the readings besides it keeps who owned which CPUs.
 type history struct {
 	readings []reading
+	// states are those of the kubelet's CPU manager since the first of the readings, each when it was new.
+	states []managerState
+}
+
+// managerState is what the kubelet's CPU manager kept from a moment on.
+type managerState struct {
+	at   time.Time
+	kept host.Fact[string]
 }
 
 // tooShort tells that the next reading may have nothing to be compared with.
 func (h *history) tooShort() bool { return len(h.readings) < 2 }
 
-// before adds a reading and returns the latest earlier one that is at least a window older, nil if there is none, and those
-// between the two. Readings of another boot are forgotten: counters begin anew. A reading is kept for later ones when a window has passed since the last one
-// that was kept, or when the kubelet has given CPUs to other containers since.
-func (h *history) before(now reading, window time.Duration) (before *host.Facts, meanwhile []*host.Facts) {
+// before adds a reading and returns the latest earlier one that is at least a window older, nil if there is none, and what the kubelet's CPU manager
+// kept between the two. Readings of another boot are forgotten: counters begin anew.
+func (h *history) before(now reading, window time.Duration) (before *host.Facts, meanwhile []host.Fact[string]) {
 	if len(h.readings) > 0 && !sameBoot(h.readings[0].facts, now.facts) {
-		h.readings = nil
+		h.readings, h.states = nil, nil
 	}
 	old := -1
 	for i, earlier := range h.readings {
@@ -44,16 +51,25 @@ func (h *history) before(now reading, window time.Duration) (before *host.Facts,
 	if old >= 0 {
 		before = h.readings[old].facts
 		h.readings = slices.Delete(h.readings, 0, old)
-		for _, later := range h.readings[1:] {
-			meanwhile = append(meanwhile, later.facts)
-		}
+		meanwhile = h.keptSince(h.readings[0].at)
 	}
-	last := len(h.readings) - 1
-	if last < 0 || now.at.Sub(h.readings[last].at) >= window ||
-		now.facts.Kubelet.CPUManagerState.Value != h.readings[last].facts.Kubelet.CPUManagerState.Value {
+	if last := len(h.readings) - 1; last < 0 || now.at.Sub(h.readings[last].at) >= window {
 		h.readings = append(h.readings, now)
 	}
+	if last := len(h.states) - 1; last < 0 || h.states[last].kept.Value != now.facts.Kubelet.CPUManagerState.Value {
+		h.states = append(h.states, managerState{now.at, now.facts.Kubelet.CPUManagerState})
+	}
 	return before, meanwhile
+}
+
+// keptSince are the states of the CPU manager since a time. Older ones are forgotten: no reading is compared with one before that time any more.
+func (h *history) keptSince(from time.Time) []host.Fact[string] {
+	h.states = slices.DeleteFunc(h.states, func(s managerState) bool { return s.at.Before(from) })
+	kept := make([]host.Fact[string], 0, len(h.states))
+	for _, s := range h.states {
+		kept = append(kept, s.kept)
+	}
+	return kept
 }
 
 // sameBoot compares the boots that two readings are of: by the kernel's boot identifier, and where that

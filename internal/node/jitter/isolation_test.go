@@ -13,7 +13,7 @@ import (
 // isolationAt is a reading in which threads have waited so long on CPU 3, which was read between two moments of the measurement.
 func isolationAt(waited uint64, began, ended time.Duration) *host.Isolation {
 	return &host.Isolation{
-		Waited: host.Known(map[int]uint64{3: waited}, "/proc/schedstat"), WaitedIn: host.Span{Began: time.Unix(0, 0).Add(began), Ended: time.Unix(0, 0).Add(ended)},
+		RunQueues: host.Known(map[int]host.RunQueue{3: {WaitedNanoseconds: waited}}, "/proc/schedstat"), WaitedIn: host.Span{Began: time.Unix(0, 0).Add(began), Ended: time.Unix(0, 0).Add(ended)},
 	}
 }
 

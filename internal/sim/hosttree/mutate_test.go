@@ -238,8 +238,9 @@ func TestTick(t *testing.T) {
 	}
 }
 
-// A CPU is busy while a process runs there all the time, and two of them wait for each other. Who looks often sees that, and whose CPUs they have become.
-func TestTickOccupiesCPUs(t *testing.T) {
+// Two processes that run all the time wait for each other and take turns, one that sleeps wakes up, and one that is alone keeps its CPU. Who looks often
+// sees that, and whose CPUs they have become.
+func TestTickSchedules(t *testing.T) {
 	dir := written(t, small())
 	if err := Boot(dir, BootOptions{CommandLine: "nosmt"}); err != nil {
 		t.Fatal(err)
@@ -264,18 +265,14 @@ func TestTickOccupiesCPUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := activity(t, dir, before)
-	type seen struct{ busy, all, waited uint64 }
-	got := map[int]seen{}
+	got := map[int]host.RunQueue{}
 	for _, cpu := range []int{5, 6, 7} {
-		was, is := before.Occupancy, after.Occupancy
-		got[cpu] = seen{
-			busy: is.Busy.Value[cpu].Busy - was.Busy.Value[cpu].Busy, all: is.Busy.Value[cpu].All - was.Busy.Value[cpu].All,
-			waited: is.Waited.Value[cpu] - was.Waited.Value[cpu],
-		}
+		was, is := before.RunQueues.Value[cpu], after.RunQueues.Value[cpu]
+		got[cpu] = host.RunQueue{WaitedNanoseconds: is.WaitedNanoseconds - was.WaitedNanoseconds, Turns: is.Turns - was.Turns}
 	}
-	want := map[int]seen{5: {busy: 1000, all: 1000}, 6: {busy: 1000, all: 1000, waited: 10_000_000_000}, 7: {all: 1000}}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(seen{})); diff != "" {
-		t.Errorf("occupancy (-want +got):\n%s", diff)
+	want := map[int]host.RunQueue{5: {}, 6: {WaitedNanoseconds: 10_000_000_000, Turns: 3000}, 7: {Turns: 1000}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("run queues (-want +got):\n%s", diff)
 	}
 	if after.Kubelet.CPUManagerState.Value == before.Kubelet.CPUManagerState.Value || !strings.Contains(after.Kubelet.CPUManagerState.Value, "0-4") {
 		t.Errorf("the CPU manager's state is %q, and was %q", after.Kubelet.CPUManagerState.Value, before.Kubelet.CPUManagerState.Value)

@@ -17,7 +17,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
-// Tick lets time pass: it advances the counters of /proc/interrupts, /proc/softirqs, /proc/stat, /proc/schedstat and of the idle states
+// Tick lets time pass: it advances the counters of /proc/interrupts, /proc/softirqs, /proc/schedstat and of the idle states
 // as an idle machine with its present settings would. CPUs of nohz_full take no tick; device
 // interrupts count where they are delivered; the kernel's messages between CPUs spare isolated ones.
 func Tick(dir string, elapsed time.Duration) error {
@@ -39,7 +39,7 @@ func advance(root string, m Machine, elapsed time.Duration) error {
 	p.count("/proc/interrupts")
 	p.count("/proc/softirqs")
 	p.replace("/proc/uptime", fmt.Sprintf("%.2f 0.00\n", p.float(p.value("/proc/uptime"))+p.seconds))
-	p.occupy()
+	p.schedule()
 	p.idle()
 	if p.err != nil {
 		return fmt.Errorf("letting time pass on a host tree: %w", p.err)
@@ -53,8 +53,8 @@ type period struct {
 	seconds float64
 	// online, tickless and quiet CPUs; quiet ones get no messages of others.
 	online, tickless, quiet cpus.Set
-	// running is how many processes run all the time on a CPU.
-	running map[int]int
+	// running is how many processes run all the time on a CPU, sleeping how many programs sleep there.
+	running, sleeping map[int]int
 	// added is what counters get, by name and CPU.
 	added map[string]map[int]float64
 }
@@ -63,7 +63,7 @@ func (p *period) read() {
 	p.online = p.set(cpuFolder + "/online")
 	p.tickless = p.set(cpuFolder + "/nohz_full")
 	p.quiet = p.tickless.Union(p.set(cpuFolder + "/isolated"))
-	p.running = p.countRunning()
+	p.countProcesses()
 	p.tickless = p.tickless.Filter(func(cpu int) bool { return !p.isCrowded(cpu) })
 }
 
@@ -71,22 +71,24 @@ func (p *period) read() {
 // of kernel/sched/core.c).
 func (p *period) isCrowded(cpu int) bool { return p.running[cpu] > 1 }
 
-// countRunning counts the processes that run all the time.
-func (p *period) countRunning() map[int]int {
-	running := map[int]int{}
+// countProcesses counts the processes that run all the time, and the programs that sleep.
+func (p *period) countProcesses() {
+	p.running, p.sleeping = map[int]int{}, map[int]int{}
 	folders, err := filepath.Glob(filepath.Join(p.root, "proc", "[0-9]*"))
 	if err != nil {
 		p.fail("/proc", err)
 	}
 	for _, folder := range folders {
 		fields := strings.Fields(p.text("/proc/" + filepath.Base(folder) + "/stat"))
-		const state, processor = 2, 38
-		if len(fields) <= processor || fields[state] != "R" {
-			continue
+		const state, flags, processor, kernelThread = 2, 8, 38, 0x200000
+		switch {
+		case len(fields) <= processor:
+		case fields[state] == "R":
+			p.running[p.number(fields[processor])]++
+		case fields[state] == "S" && p.number(fields[flags])&kernelThread == 0:
+			p.sleeping[p.number(fields[processor])]++
 		}
-		running[p.number(fields[processor])]++
 	}
-	return running
 }
 
 // add lets a counter grow on CPUs.
