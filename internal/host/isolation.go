@@ -109,7 +109,7 @@ func idleFolder(cpu int) string { return fmt.Sprintf("/sys/devices/system/cpu/cp
 // parseSchedStat reads the eighth and the ninth counter of the line of each CPU, which have been the same since version 15
 // (Documentation/scheduler/sched-stats.rst). A version that nobody has described yet is refused.
 func parseSchedStat(text string) (map[int]RunQueue, error) {
-	const oldest, newest, counters, waited, turns = 15, 17, 9, 8, 9
+	const oldest, newest = 15, 17
 	first, rest, _ := strings.Cut(text, "\n")
 	version, ok := numberIn(first, "version ", "")
 	if !ok || version < oldest || version > newest {
@@ -122,17 +122,24 @@ func parseSchedStat(text string) (map[int]RunQueue, error) {
 			continue
 		}
 		cpu, ok := numberIn(fields[0], "cpu", "")
-		if !ok || cpu > cpus.MaxCPU || len(fields) != 1+counters {
+		queue, isQueue := parseRunQueue(fields[1:])
+		if !ok || cpu > cpus.MaxCPU || !isQueue {
 			return nil, fmt.Errorf("%q is no line of a CPU", abbreviate(line))
 		}
-		nanoseconds, err := strconv.ParseUint(fields[waited], 10, 64)
-		count, turnsErr := strconv.ParseUint(fields[turns], 10, 64)
-		if err != nil || turnsErr != nil {
-			return nil, fmt.Errorf("%q is no line of a CPU", abbreviate(line))
-		}
-		found[cpu] = RunQueue{WaitedNanoseconds: nanoseconds, Turns: count}
+		found[cpu] = queue
 	}
 	return found, nil
+}
+
+// parseRunQueue takes the eighth of nine counters and the ninth.
+func parseRunQueue(counters []string) (queue RunQueue, ok bool) {
+	const count, waited, turns = 9, 7, 8
+	if len(counters) != count {
+		return queue, false
+	}
+	nanoseconds, waitedErr := strconv.ParseUint(counters[waited], 10, 64)
+	times, turnsErr := strconv.ParseUint(counters[turns], 10, 64)
+	return RunQueue{WaitedNanoseconds: nanoseconds, Turns: times}, waitedErr == nil && turnsErr == nil
 }
 
 // Since is what was counted on a CPU since an earlier reading, over the time between the moments at which each was really read.

@@ -50,15 +50,24 @@ Where programs of different kinds have measured, the ratio has what the programs
 	return command
 }
 
+// namedResult takes NAME=FILE apart.
+func namedResult(arg string) (name, file string, err error) {
+	name, file, found := strings.Cut(arg, "=")
+	if !found || name == "" || file == "" {
+		return "", "", fmt.Errorf("%q is not NAME=FILE, as kernel=kernel.json is", arg)
+	}
+	if strings.ContainsFunc(name, func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) }) {
+		return "", "", fmt.Errorf("%q: the name of a stack is a word without blanks: it is a column of the table", arg)
+	}
+	return name, file, nil
+}
+
 func compareStacks(args []string, format string, out io.Writer) error {
 	var stacks []latency.Stack
 	for _, arg := range args {
-		name, file, found := strings.Cut(arg, "=")
-		if !found || name == "" || file == "" {
-			return fmt.Errorf("%q is not NAME=FILE, as kernel=kernel.json is", arg)
-		}
-		if strings.ContainsFunc(name, func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) }) {
-			return fmt.Errorf("%q: the name of a stack is a word without blanks: it is a column of the table", arg)
+		name, file, err := namedResult(arg)
+		if err != nil {
+			return err
 		}
 		if slices.ContainsFunc(stacks, func(s latency.Stack) bool { return s.Name == name }) {
 			return fmt.Errorf("%q: there is a stack of this name before it", arg)

@@ -207,7 +207,7 @@ func TestHistoryKeepsOwners(t *testing.T) {
 		facts := factsOf("a", strconv.Itoa(int(s.after)))
 		facts.Kubelet.CPUManagerState = host.Known(s.owned, "test")
 		_, meanwhile := h.before(reading{at: start.Add(s.after * time.Second), facts: facts}, 10*time.Second)
-		var got []string
+		got := make([]string, 0, len(meanwhile))
 		for _, one := range meanwhile {
 			got = append(got, one.Value)
 		}
