@@ -67,7 +67,7 @@ func rateCases() map[v1alpha1.CheckID]checkCases {
 					f.interrupt("RES", "", 6000)
 				}, want: passes,
 			},
-			"of threads of the pod that sleep": {change: func(f fixture) { f.turns(720); f.interrupt("RES", "", 6000) }, want: passes},
+			"of threads of the pod that sleep": {change: func(f fixture) { f.turns(600); f.interrupt("RES", "", 6000) }, want: passes},
 			"while one thread keeps it busy":   {change: func(f fixture) { f.turns(120); f.interrupt("RES", "", 6000) }, want: fails, wantMessage: "CPU 3: other CPUs interrupt it hundreds of times a second"},
 			"read once":                        {once: true, want: doesNotApply},
 			"no table before": {
@@ -77,7 +77,7 @@ func rateCases() map[v1alpha1.CheckID]checkCases {
 		"irq.background-softirqs": {
 			"none":                             {want: passes},
 			"timers":                           {change: func(f fixture) { f.count("TIMER", 600) }, want: fails, wantMessage: "CPU 3: softirqs for timers, scheduling or RCU run tens of times a second"},
-			"of threads of the pod that sleep": {change: func(f fixture) { f.turns(200); f.count("TIMER", 600) }, want: passes},
+			"of threads of the pod that sleep": {change: func(f fixture) { f.turns(60); f.count("TIMER", 600) }, want: passes},
 			"the tick stays":                   {change: func(f fixture) { f.plan.CPUs.Tick = v1alpha1.TickPeriodic; f.count("TIMER", 600) }, want: doesNotApply},
 			"not told": {
 				change: func(f fixture) { f.facts.Softirqs.Lines = absent[[]host.InterruptLine]("/proc/softirqs") }, want: isUnknown, wantMessage: "/proc/softirqs",
@@ -105,37 +105,37 @@ func tickCases() checkCases {
 		"the tick is to stay":                 {change: func(f fixture) { f.plan.CPUs.Tick = v1alpha1.TickPeriodic; f.count("LOC", 15000) }, want: doesNotApply},
 		"per pod, owned":                      {change: func(f fixture) { perPod(f); f.count("LOC", 15000) }, want: fails, wantMessage: "CPU 3: configured as tickless, yet its timer interrupts it hundreds of times a second"},
 		"one thread of the pod keeps it busy": {change: func(f fixture) { f.turns(120); f.count("LOC", 15000) }, want: fails, wantMessage: "CPU 3: configured as tickless, yet its timer interrupts it hundreds of times a second"},
-		"its thread sleeps":                   {change: func(f fixture) { f.turns(1700); f.count("LOC", 15000) }, want: passes},
+		"its thread sleeps":                   {change: func(f fixture) { f.turns(1500); f.count("LOC", 15000) }, want: passes},
 		"it ticks, whether its thread sleeps": {change: func(f fixture) { f.turns(1200); f.count("LOC", 15000) }, want: fails, wantMessage: "CPU 3: configured as tickless, yet its timer interrupts it hundreds of times a second"},
-		"the pod has gone since":              {change: func(f fixture) { f.leave(); f.turns(1700); f.count("LOC", 15000) }, want: passes},
+		"the pod has gone since":              {change: func(f fixture) { f.leave(); f.turns(1500); f.count("LOC", 15000) }, want: passes},
 		"the pod has come and gone meanwhile": {
 			change: func(f fixture) {
 				f.pods.meanwhile = []host.Fact[string]{f.facts.Kubelet.CPUManagerState}
 				f.leave()
 				f.before.Kubelet.CPUManagerState = f.facts.Kubelet.CPUManagerState
-				f.turns(1700)
+				f.turns(1500)
 				f.count("LOC", 15000)
 			}, want: passes,
 		},
-		"the pod has come since the last answer": {change: func(f fixture) { f.disown(); f.turns(1700); f.count("LOC", 15000) }, want: passes},
+		"the pod has come since the last answer": {change: func(f fixture) { f.disown(); f.turns(1500); f.count("LOC", 15000) }, want: passes},
 		"threads on a CPU of nobody": {
 			change: func(f fixture) {
 				f.leave()
 				f.before.Kubelet.CPUManagerState = f.facts.Kubelet.CPUManagerState
-				f.turns(1700)
+				f.turns(1500)
 				f.count("LOC", 15000)
 			}, want: fails, wantMessage: "CPU 3: configured as tickless, yet its timer interrupts it hundreds of times a second",
 		},
 		"turns are known of one reading": {
 			change: func(f fixture) {
-				f.turns(1700)
+				f.turns(1500)
 				f.before.RunQueues = absent[map[int]host.RunQueue](fileRunQueues)
 				f.count("LOC", 15000)
 			}, want: fails, wantMessage: "CPU 3: configured as tickless, yet its timer interrupts it hundreds of times a second",
 		},
 		"turns run backwards": {
 			change: func(f fixture) {
-				f.turns(1700)
+				f.turns(1500)
 				f.before.RunQueues, f.facts.RunQueues = f.facts.RunQueues, f.before.RunQueues
 				f.count("LOC", 15000)
 			}, want: fails, wantMessage: "CPU 3: configured as tickless, yet its timer interrupts it hundreds of times a second",

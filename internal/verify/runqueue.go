@@ -15,14 +15,10 @@ const (
 	fileOwners    = "/var/lib/kubelet/cpu_manager_state"
 )
 
-const (
-	// eventsPerTurn is how many ticks, timers or calls of other CPUs a thread may bring each time that it gets its CPU: the timer that wakes it, the call of the
-	// CPU that does, and ticks until the kernel sees that it runs alone (sched_can_stop_tick of kernel/sched/core.c). Threads that share a CPU are
-	// given turns by the tick, every third to tenth one.
-	eventsPerTurn = 10
-	// turnsOfKernel is how often a second a thread that never sleeps gets its CPU back from threads that the kernel has on each CPU.
-	turnsOfKernel = 2
-)
+// eventsPerTurn is how many ticks, timers or calls of other CPUs a thread may bring each time that it gets its CPU: the timer that wakes it, the call of the
+// CPU that does, and ticks until the kernel sees that it runs alone (sched_can_stop_tick of kernel/sched/core.c). Threads that share a CPU are
+// given turns by the tick, every third to tenth one.
+const eventsPerTurn = 10
 
 // findOwnersBetween finds the containers that own CPUs now, or owned them at the reading before or at one between the two. Most of them come twice: what the kubelet has answered
 // may be older than its state.
@@ -65,5 +61,5 @@ func (s *state) ownEvents(cpu int) float64 {
 	if !known || !still || !timed || seconds <= 0 || is.Turns < was.Turns || s.isFree(cpu) {
 		return 0
 	}
-	return eventsPerTurn * max(0, float64(is.Turns-was.Turns)/seconds-turnsOfKernel)
+	return eventsPerTurn * float64(is.Turns-was.Turns) / seconds
 }
