@@ -236,9 +236,9 @@ func (h *Host) ReadConfiguration(ctx context.Context) (*Facts, error) {
 // read reads everything, and records what it touches if asked to.
 func (h *Host) read(ctx context.Context, request Request, taken *recording) (*Facts, error) {
 	return h.readSections(ctx, taken,
-		readKernel, h.readProcessor, readCPUs, readNUMANodes, readHugepages, readMemory, h.readInterrupts,
+		readKernel, h.readProcessor, readCPUs, readNUMANodes, readHugepages, readMemory, h.readInterrupts, readRunQueues,
 		readNICs, readProcesses, readTasks(request.Tasks), readKubelet, readWorkloads, readPodGroups, readSettings(request.Settings),
-		readUptime, readRunQueues, readTraffic, readUncore, readUnits(request.Units), readRequestedHolders(request.LatencyHolders),
+		readUptime, readTraffic, readUncore, readUnits(request.Units), readRequestedHolders(request.LatencyHolders),
 		readBypass(request.UserSpaces), readRequestedSoftware(request.Software),
 	)
 }

@@ -23,7 +23,7 @@ type reading struct {
 // older than the window, and those that are growing old. Of the readings besides it keeps who owned which CPUs.
 type history struct {
 	readings []reading
-	// states are those of the kubelet's CPU manager since the first of the readings, each when it was new.
+	// states are those of the kubelet's CPU manager since the first of the readings, and the one before, each when it was new.
 	states []managerState
 }
 
@@ -62,9 +62,14 @@ func (h *history) before(now reading, window time.Duration) (before *host.Facts,
 	return before, meanwhile
 }
 
-// keptSince are the states of the CPU manager since a time. Older ones are forgotten: no reading is compared with one before that time any more.
+// keptSince are the states of the CPU manager since a reading began, and the one before: a reading of the whole host takes a while, and counts what happens on CPUs before it
+// asks whose they are. Older ones are forgotten: no reading is compared with one before that time any more.
 func (h *history) keptSince(from time.Time) []host.Fact[string] {
-	h.states = slices.DeleteFunc(h.states, func(s managerState) bool { return s.at.Before(from) })
+	first := slices.IndexFunc(h.states, func(s managerState) bool { return !s.at.Before(from) })
+	if first < 0 {
+		first = len(h.states)
+	}
+	h.states = slices.Delete(h.states, 0, max(0, first-1))
 	kept := make([]host.Fact[string], 0, len(h.states))
 	for _, s := range h.states {
 		kept = append(kept, s.kept)

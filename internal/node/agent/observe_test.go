@@ -202,7 +202,7 @@ func TestHistoryKeepsOwners(t *testing.T) {
 		owned, want string
 	}{
 		{0, "nobody", ""}, {3, "engine", ""}, {5, "nobody", ""}, {11, "nobody", "nobody,engine,nobody"}, {13, "feed", "nobody,engine,nobody"},
-		{16, "nobody", "nobody,engine,nobody,feed"}, {22, "nobody", "feed,nobody"}, {33, "nobody", ""}, {34, "nobody", "nobody"},
+		{16, "nobody", "nobody,engine,nobody,feed"}, {22, "nobody", "nobody,feed,nobody"}, {33, "nobody", "nobody"}, {34, "nobody", "nobody"},
 	} {
 		facts := factsOf("a", strconv.Itoa(int(s.after)))
 		facts.Kubelet.CPUManagerState = host.Known(s.owned, "test")
