@@ -179,6 +179,19 @@ func taskCases() map[v1alpha1.CheckID]checkCases {
 				change: func(f fixture) { f.facts.Tasks.Value[1].InvoluntarySwitches = known(uint64(4)) },
 				want:   fails, wantMessage: "engine (process 4000) of container trading/engine-0/engine lost CPU 2 since the last reading",
 			},
+			"lost by a thread that sleeps as often": {
+				change: func(f fixture) {
+					f.facts.Tasks.Value[1].InvoluntarySwitches = known(uint64(6))
+					f.facts.Tasks.Value[1].VoluntarySwitches = known(uint64(10))
+				}, want: passes,
+			},
+			"lost more often than it slept": {
+				change: func(f fixture) {
+					f.facts.Tasks.Value[1].InvoluntarySwitches = known(uint64(6))
+					f.facts.Tasks.Value[1].VoluntarySwitches = known(uint64(9))
+				},
+				want: fails, wantMessage: "engine (process 4000) of container trading/engine-0/engine lost CPU 2 since the last reading",
+			},
 			"not pinned": {
 				change: func(f fixture) {
 					f.facts.Tasks.Value[1].InvoluntarySwitches = known(uint64(4))

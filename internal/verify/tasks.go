@@ -61,9 +61,9 @@ func taskChecks() []Check {
 		{
 			ID: "cpu.preemption", Severity: v1alpha1.SeverityHigh, Impact: ImpactWork, Conditions: deJittered, Window: true,
 			Title:   "No thread that a pod has pinned to one CPU of its own lost the CPU since the last reading",
-			Applies: "pods own CPUs",
+			Applies: "pods own CPUs; threads that did not sleep as often",
 			Why:     "An involuntary switch means that something else ran on the CPU in the middle of the program.",
-			Reads:   []string{"/proc/*/task/*/status (nonvoluntary_ctxt_switches)", "/proc/*/cgroup", "/var/lib/kubelet/cpu_manager_state"},
+			Reads:   []string{"/proc/*/task/*/status (voluntary_ctxt_switches, nonvoluntary_ctxt_switches)", "/proc/*/cgroup", "/var/lib/kubelet/cpu_manager_state"},
 			Fix:     "See cpu.foreign-tasks and cpu.kernel-threads; pin each thread of the program to a CPU of its own.",
 			Reboot:  v1alpha1.RebootNotRequired,
 			Source:  "kernel: Documentation/filesystems/proc.rst (nonvoluntary_ctxt_switches)",
@@ -257,6 +257,14 @@ func (s *state) threadsKeepOff(concerns func(*host.Task) bool) verdict {
 	})
 }
 
+// lostItsCPU reports whether the CPU was taken from a thread since an earlier reading, and more often than it gave it up to sleep: to one that sleeps as often, the
+// kernel gives its messages and its timers, for which softirqs and threads of the kernel run on its CPU.
+func lostItsCPU(task, earlier *host.Task) bool {
+	taken := task.InvoluntarySwitches.Value - min(task.InvoluntarySwitches.Value, earlier.InvoluntarySwitches.Value)
+	given := task.VoluntarySwitches.Value - min(task.VoluntarySwitches.Value, earlier.VoluntarySwitches.Value)
+	return taken > given
+}
+
 func (s *state) pinnedThreadsStay() verdict {
 	const expected = "no involuntary switch"
 	return judge(s.scopedTasks(s.ownedCPUs().Intersection(s.plan.CPUs.Isolated)), expected, func(tasks []host.Task) verdict {
@@ -264,7 +272,7 @@ func (s *state) pinnedThreadsStay() verdict {
 		for i := range tasks {
 			task := &tasks[i]
 			earlier, seen := s.earlier(task)
-			if task.Kernel || !seen || task.AllowedCPUs.Value.Len() != 1 || task.InvoluntarySwitches.Value <= earlier.InvoluntarySwitches.Value {
+			if task.Kernel || !seen || task.AllowedCPUs.Value.Len() != 1 || !lostItsCPU(task, earlier) {
 				continue
 			}
 			o, belongs := s.ownerOf(task)
