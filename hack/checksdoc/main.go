@@ -36,8 +36,8 @@ without an impact belongs to: its failure is a lesser finding there, unless ` + 
 
 What threads of a pod do on CPUs that the pod owns, or has owned since the last reading, is not held against the node. Ticks, timers, RCU and calls of other CPUs
 (` + "`cpu.tick`, `irq.ipis`, `irq.background-softirqs`" + `) may come there ten times more for each time that a thread got the CPU, as /proc/schedstat counts: a thread that sleeps is
-woken, and threads that share a CPU take turns by the tick. A thread that never sleeps is given its CPU once, so that for it the bound is that of every CPU; only such a thread can
-lose its CPU (` + "`cpu.preemption`" + `). The softirqs of
+woken, and threads that share a CPU take turns by the tick. A thread that never sleeps is given its CPU once, so that for it the bound is that of every CPU. A thread has
+lost its CPU (` + "`cpu.preemption`" + `) when that happened more often than it slept. The softirqs of
 networks and disks (` + "`irq.softirqs`" + `) are judged on CPUs that no pod owns: a thread that sends by the kernel has the kernel work on its own CPU. What devices
 bring there is seen by ` + "`irq.delivered`" + `, packets that another CPU hands on by ` + "`net.flow-steering`, `nic.receive-steering` and `irq.ipis`" + `. The agent reads the host whenever the
 kubelet gives CPUs to containers, or takes them back, so that it knows of those that were there for a second or more between two readings.

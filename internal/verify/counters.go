@@ -204,17 +204,13 @@ func (s *state) lineObjects(name string) finding.Objects {
 	return s.interrupt(number, s.routeOf(name).Actions)
 }
 
-// routeOf is the route of a line of /proc/interrupts; an empty one where the host does not list it.
+// routeOf is the route of a line of /proc/interrupts; an empty one where the host does not list it, and for a line that is no device's.
 func (s *state) routeOf(name string) *host.InterruptRoute {
 	number, err := strconv.Atoi(name)
-	if err == nil {
-		for i := range s.facts.Interrupts.Routes {
-			if route := &s.facts.Interrupts.Routes[i]; route.Number == number {
-				return route
-			}
-		}
+	if route := s.routes()[number]; err == nil && route != nil {
+		return route
 	}
-	return &host.InterruptRoute{Number: number}
+	return &host.InterruptRoute{}
 }
 
 // counterName is "IRQ 142 (sfc-ens2f0-3)" for numbered lines and the name for others.

@@ -287,6 +287,14 @@ func (s *state) interrupt(number int, actions []string) finding.Objects {
 	return objects
 }
 
+func (s *state) routesByNumber() map[int]*host.InterruptRoute {
+	routes := make(map[int]*host.InterruptRoute, len(s.facts.Interrupts.Routes))
+	for i := range s.facts.Interrupts.Routes {
+		routes[s.facts.Interrupts.Routes[i].Number] = &s.facts.Interrupts.Routes[i]
+	}
+	return routes
+}
+
 // vectors maps the interrupts of NICs to their PCI addresses.
 func (s *state) vectors() map[int]string {
 	addresses := map[int]string{}

@@ -28,7 +28,7 @@ func kubeletChecks() []Check {
 			Title:   "The kubelet gives whole isolated CPUs to pods and keeps housekeeping CPUs to itself",
 			Applies: "the plan sets a CPU manager policy",
 			Why:     "Without the static policy every pod runs on every CPU.",
-			Reads:   []string{"the kubelet's configuration file", "/var/lib/kubelet/cpu_manager_state"},
+			Reads:   []string{"the kubelet's configuration file", fileOwners},
 			Fix:     "Drain the node, bring the planned configuration to it (on OpenShift by the KubeletConfig of its machine config pool), remove /var/lib/kubelet/cpu_manager_state and restart the kubelet.",
 			Reboot:  v1alpha1.RebootNotRequired,
 			Source:  "kubernetes: pkg/kubelet/cm/cpumanager (policy_static.go, state/checkpoint.go)",
@@ -193,7 +193,7 @@ func (s *state) cpuManagerStateIsPlanned(state cpuManagerState) verdict {
 func (s *state) sharedPoolIsPlanned(state cpuManagerState) verdict {
 	shared, err := cpus.Parse(state.DefaultCPUSet)
 	if err != nil {
-		return unknown("/var/lib/kubelet/cpu_manager_state", err.Error(), "")
+		return unknown(fileOwners, err.Error(), "")
 	}
 	known := shared
 	for _, containers := range state.Entries {
@@ -215,7 +215,7 @@ func (s *state) sharedPoolIsPlanned(state cpuManagerState) verdict {
 func ownedCPUs(owner, list string, exclusive cpus.Set) verdict {
 	owned, err := cpus.Parse(list)
 	if err != nil {
-		return unknown("/var/lib/kubelet/cpu_manager_state", err.Error(), "within "+exclusive.String())
+		return unknown(fileOwners, err.Error(), "within "+exclusive.String())
 	}
 	if wrong := owned.Difference(exclusive); !wrong.IsEmpty() {
 		return failed(fmt.Sprintf("%s owns %s, which %s not isolated for pods", owner, wrong.Name(), isOrAre(wrong)),

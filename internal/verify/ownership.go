@@ -40,7 +40,7 @@ func ownershipChecks() []Check {
 			Title:   "Programs with CPUs of their own take memory of the NUMA node of these CPUs only",
 			Applies: "the plan's memory manager policy is Static, and pods own CPUs",
 			Why:     "The kernel may take the program's memory from another NUMA node without a word.",
-			Reads:   []string{"/proc/*/status (Mems_allowed_list)", "/proc/*/cgroup", "/var/lib/kubelet/cpu_manager_state"},
+			Reads:   []string{"/proc/*/status (Mems_allowed_list)", "/proc/*/cgroup", fileOwners},
 			Fix:     "Give every container of the pod limits equal to requests for CPU and memory, and start it again.",
 			Reboot:  v1alpha1.RebootNotRequired,
 			Source:  "kubernetes: pkg/kubelet/cm/memorymanager; kernel: Documentation/admin-guide/cgroup-v2.rst (cpuset.mems)",
@@ -64,7 +64,7 @@ func ownershipChecks() []Check {
 			Why:     "A program that spins uses up its quota and is stopped for the rest of each 100 ms.",
 			Reads: []string{
 				"/sys/fs/cgroup/kubepods*/*pod*/{,*/}cpu.max", "/sys/fs/cgroup/cpu,cpuacct/kubepods*/*pod*/{,*/}cpu.cfs_quota_us (version 1)",
-				"/var/lib/kubelet/cpu_manager_state",
+				fileOwners,
 			},
 			Fix:    "Annotate the pod with cpu-quota.crio.io: disable (CRI-O), or run a kubelet with the feature DisableCPUQuotaWithExclusiveCPUs.",
 			Reboot: v1alpha1.RebootNotRequired,

@@ -153,7 +153,7 @@ func (s *state) rate(set cpus.Set, table func(*host.Facts) counters, concerns fu
 						return answer{}
 					case seconds < shortestTime:
 						return answer{absent: true, source: s.facts.UptimeSeconds.Source, reason: reasonTooSoon}
-					case perSecond > budget+s.ownEvents(cpu.ID):
+					case perSecond > budget+float64(s.ownEvents(cpu.ID))/seconds:
 						return answer{wrong: describe(cpu, rateText(perSecond))}
 					}
 					return answer{}

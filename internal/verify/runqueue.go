@@ -24,23 +24,16 @@ const eventsPerTurn = 10
 // may be older than its state.
 func (s *state) findOwnersBetween() []owner {
 	all := slices.Clone(s.owned())
-	states := append([]host.Fact[string]{s.facts.Kubelet.CPUManagerState}, s.meanwhile...)
-	if s.before != nil {
-		states = append(states, s.before.Kubelet.CPUManagerState)
-	}
-	for _, text := range states {
+	for _, text := range append([]host.Fact[string]{s.facts.Kubelet.CPUManagerState, s.before.Kubelet.CPUManagerState}, s.meanwhile...) {
 		all = append(all, ownersIn(cpuManagerStateOf(text)).Value...)
 	}
 	return all
 }
 
-// isOwnedBetween reports whether a container owns a CPU or has owned it since the reading before.
-func (s *state) isOwnedBetween(cpu int) bool {
-	return slices.ContainsFunc(s.ownersBetween(), func(o owner) bool { return o.cpus.Contains(cpu) })
+// isFree reports whether no container owns a CPU or has owned it since the reading before.
+func (s *state) isFree(cpu int) bool {
+	return !slices.ContainsFunc(s.ownersBetween(), func(o owner) bool { return o.cpus.Contains(cpu) })
 }
-
-// isFree is the opposite of isOwnedBetween.
-func (s *state) isFree(cpu int) bool { return !s.isOwnedBetween(cpu) }
 
 // isInputOutputOfOwner reports whether an interrupt comes only when threads of one container read or write: a managed one of a queue that no other CPUs
 // have. A kernel with isolcpus=managed_irq puts it nowhere else while these CPUs are online.
@@ -52,14 +45,13 @@ func (s *state) isInputOutputOfOwner(route *host.InterruptRoute) bool {
 	return slices.ContainsFunc(s.ownersBetween(), func(o owner) bool { return queue.IsSubsetOf(o.cpus) })
 }
 
-// ownEvents is how many ticks, timers or calls of other CPUs a second may be the doing of the container that owns a CPU: its threads slept and were woken, or took
-// turns. It is 0 for a CPU of nobody, and where nobody counts the turns.
-func (s *state) ownEvents(cpu int) float64 {
+// ownEvents is how many ticks, timers or calls of other CPUs since the reading before may be the doing of the container that owns a CPU: its threads slept and were woken, or
+// took turns. It is 0 for a CPU of nobody, and where nobody counts the turns.
+func (s *state) ownEvents(cpu int) uint64 {
 	was, known := s.before.RunQueues.Value[cpu]
 	is, still := s.facts.RunQueues.Value[cpu]
-	seconds, timed := s.elapsed().Get()
-	if !known || !still || !timed || seconds <= 0 || is.Turns < was.Turns || s.isFree(cpu) {
+	if !known || !still || is.Turns < was.Turns || s.isFree(cpu) {
 		return 0
 	}
-	return eventsPerTurn * float64(is.Turns-was.Turns) / seconds
+	return eventsPerTurn * (is.Turns - was.Turns)
 }

@@ -6,7 +6,6 @@ package verify
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -19,7 +18,7 @@ import (
 // taskChecks ask which threads run on isolated CPUs.
 func taskChecks() []Check {
 	deJittered := []string{v1alpha1.ConditionDeJittered}
-	reads := []string{"/proc/*/stat", "/proc/*/status", "/proc/*/task/*/{stat,status}", "/proc/*/cgroup", "/var/lib/kubelet/cpu_manager_state"}
+	reads := []string{"/proc/*/stat", "/proc/*/status", "/proc/*/task/*/{stat,status}", "/proc/*/cgroup", fileOwners}
 	return []Check{
 		{
 			ID: "cpu.foreign-tasks", Severity: v1alpha1.SeverityCritical, Impact: ImpactWork, Conditions: deJittered,
@@ -63,7 +62,7 @@ func taskChecks() []Check {
 			Title:   "No thread that a pod has pinned to one CPU of its own lost the CPU since the last reading",
 			Applies: "pods own CPUs; threads that did not sleep as often",
 			Why:     "An involuntary switch means that something else ran on the CPU in the middle of the program.",
-			Reads:   []string{"/proc/*/task/*/status (voluntary_ctxt_switches, nonvoluntary_ctxt_switches)", "/proc/*/cgroup", "/var/lib/kubelet/cpu_manager_state"},
+			Reads:   []string{"/proc/*/task/*/status (voluntary_ctxt_switches, nonvoluntary_ctxt_switches)", "/proc/*/cgroup", fileOwners},
 			Fix:     "See cpu.foreign-tasks and cpu.kernel-threads; pin each thread of the program to a CPU of its own.",
 			Reboot:  v1alpha1.RebootNotRequired,
 			Source:  "kernel: Documentation/filesystems/proc.rst (nonvoluntary_ctxt_switches)",
@@ -84,12 +83,7 @@ func (s *state) followsInterrupt(task *host.Task) bool {
 		return false
 	}
 	digits, _, _ := strings.Cut(rest, "-")
-	number, err := strconv.Atoi(digits)
-	i := slices.IndexFunc(s.facts.Interrupts.Routes, func(route host.InterruptRoute) bool { return route.Number == number })
-	if err != nil || i < 0 {
-		return true
-	}
-	route := &s.facts.Interrupts.Routes[i]
+	route := s.routeOf(digits)
 	effective, ok := route.EffectiveAffinity.Get()
 	return !ok || effective.Contains(task.LastCPU) || s.isBound(route)
 }

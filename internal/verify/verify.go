@@ -197,6 +197,8 @@ type state struct {
 	cpuByID map[int]*host.CPU
 	// judged are patterns of the settings that some check judges by itself.
 	judged []string
+	// routes are those of interrupts by their numbers; computed when first asked for.
+	routes func() map[int]*host.InterruptRoute
 	// nicOfVector is the PCI address of the NIC that an interrupt belongs to; computed when first asked for.
 	nicOfVector func() map[int]string
 }
@@ -216,6 +218,7 @@ func newState(in Input, catalogue []Check) *state {
 		s.judged = append(s.judged, check.owns...)
 	}
 	s.nicOfVector = sync.OnceValue(s.vectors)
+	s.routes = sync.OnceValue(s.routesByNumber)
 	s.quiet = sync.OnceValue(s.findQuietCPUs)
 	s.ownersBetween = sync.OnceValue(s.findOwnersBetween)
 	s.owned = sync.OnceValue(func() []owner { return s.owners().Value })

@@ -31,7 +31,7 @@ func (k *kernel) writeProcess(t *tree) {
 	t.text("/proc/swaps", "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n")
 	t.text("/proc/self/smaps", fmt.Sprintf("00400000-00500000 r-xp 00000000 fd:00 1 /usr/bin/cat\nSize: 1024 kB\nKernelPageSize: %[1]d kB\nMMUPageSize: %[1]d kB\n", pageKiB))
 	t.text("/proc/uptime", "0.00 0.00\n")
-	t.text(schedstatFile, runQueues{}.text(k.online))
+	t.text(schedstatFile, schedstat(k.online, nil))
 	t.text("/proc/1/net/softnet_stat", strings.Repeat("00000000 00000000 00000000\n", k.online.Len()))
 	t.text("/proc/1/net/snmp", "Udp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors\nUdp: 0 0 0 0 0 0\n")
 	t.text("/proc/self/mounts", "proc /proc proc rw 0 0\nsysfs /sys sysfs rw 0 0\n")

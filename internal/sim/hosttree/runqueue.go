@@ -13,50 +13,45 @@ import (
 
 const schedstatFile = "/proc/schedstat"
 
-// runQueues are what the scheduler has counted on CPUs.
-type runQueues struct {
-	// waited is for how long processes have waited for each CPU, in nanoseconds, and turns how often one got it.
-	waited, turns map[int]uint64
-}
-
-// text is /proc/schedstat without domains.
-func (q runQueues) text(online cpus.Set) string {
+// schedstat is /proc/schedstat without domains, of which the turns of each CPU count: how often a process got it.
+func schedstat(online cpus.Set, turns map[int]uint64) string {
 	text := strings.Builder{}
 	text.WriteString("version 15\ntimestamp 4294967296\n")
 	for _, cpu := range online.IDs() {
-		fmt.Fprintf(&text, "cpu%d 0 0 0 0 0 0 0 %d %d\n", cpu, q.waited[cpu], q.turns[cpu])
+		fmt.Fprintf(&text, "cpu%d 0 0 0 0 0 0 0 0 %d\n", cpu, turns[cpu])
 	}
 	return text.String()
 }
 
-// schedule lets processes that run all the time wait for each other where there are several, and take turns; those that sleep wake up a hundred times a second.
+// schedule lets processes that run all the time take turns where there are several, and those that sleep wake up a hundred times a second.
 func (p *period) schedule() {
-	const waited, turns, nanosecond, turnsPerSecond, wakesPerSecond = 8, 9, 1e-9, 300, 100
+	const turnsPerSecond, wakesPerSecond = 300, 100
 	if !p.exists(schedstatFile) {
 		return
 	}
-	now := runQueues{waited: p.column(schedstatFile, waited), turns: p.column(schedstatFile, turns)}
+	turns := p.turns()
 	for _, cpu := range p.online.IDs() {
+		perSecond := wakesPerSecond * p.sleeping[cpu]
 		if p.isCrowded(cpu) {
-			now.waited[cpu] += uint64(float64(p.running[cpu]-1) * p.seconds / nanosecond)
-			now.turns[cpu] += uint64(turnsPerSecond * p.seconds)
+			perSecond += turnsPerSecond
 		}
-		now.turns[cpu] += uint64(float64(wakesPerSecond*p.sleeping[cpu]) * p.seconds)
+		turns[cpu] += uint64(float64(perSecond) * p.seconds)
 	}
-	p.replace(schedstatFile, now.text(p.online))
+	p.replace(schedstatFile, schedstat(p.online, turns))
 }
 
-// column is a field of the lines of CPUs, by CPU. The first field is the name of the CPU.
-func (p *period) column(file string, field int) map[int]uint64 {
+// turns reads the ninth counter of the line of each CPU.
+func (p *period) turns() map[int]uint64 {
+	const last = 9
 	found := map[int]uint64{}
-	for line := range strings.Lines(p.text(file)) {
+	for line := range strings.Lines(p.text(schedstatFile)) {
 		fields := strings.Fields(line)
-		if !strings.HasPrefix(line, "cpu") || len(fields) <= field {
+		if !strings.HasPrefix(line, "cpu") || len(fields) <= last {
 			continue
 		}
-		count, err := strconv.ParseUint(fields[field], 10, 64)
+		count, err := strconv.ParseUint(fields[last], 10, 64)
 		if err != nil {
-			p.fail(file, err)
+			p.fail(schedstatFile, err)
 		}
 		found[p.number(strings.TrimPrefix(fields[0], "cpu"))] = count
 	}
