@@ -85,3 +85,19 @@ func (c Container) Held(resource string) []string {
 	slices.Sort(ids)
 	return slices.Compact(ids)
 }
+
+// MayBeIncomplete reports whether a container has devices, but no CPUs or no memory of its own, and was not there before in the same way.
+// The kubelet gives devices first, then CPUs, then memory (kubelet: pkg/kubelet/cm, order of the topology manager's hint providers), and
+// may be between two of these.
+func MayBeIncomplete(now, before []Container) bool {
+	return slices.ContainsFunc(now, func(c Container) bool {
+		return c.lacksSome() && !slices.ContainsFunc(before, func(b Container) bool {
+			return b.Path() == c.Path() && b.lacksSome() && b.CPUs.IsEmpty() == c.CPUs.IsEmpty()
+		})
+	})
+}
+
+// lacksSome reports whether the container has devices, but no CPUs or no memory of its own.
+func (c Container) lacksSome() bool {
+	return len(c.Devices) > 0 && (c.CPUs.IsEmpty() || len(c.Memory) == 0)
+}

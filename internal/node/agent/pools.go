@@ -6,9 +6,7 @@ package agent
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,13 +16,8 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/node/podresources"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
-
-// answerIntervals is for how many full intervals the last answer of a kubelet that does not answer any more is believed. A kubelet that
-// is restarted is away for some seconds, and the containers keep what they have meanwhile.
-const answerIntervals = 2
 
 // poolState is a pool that selects the node.
 type poolState struct {
@@ -34,12 +27,6 @@ type poolState struct {
 	// pool is nil when there is none to evaluate, for the problem.
 	pool    *bypass.Pool
 	problem string
-}
-
-// answer is what the kubelet said last.
-type answer struct {
-	at         time.Time
-	containers host.Fact[[]allocation.Container]
 }
 
 // updatePools reads the pools of the node. A ConfigMap is decoded again only when it has changed.
@@ -159,19 +146,4 @@ func (a *Agent) unobservedPools(problem string) []PoolObservation {
 		observed = append(observed, PoolObservation{Name: state.name, Problem: problem})
 	}
 	return observed
-}
-
-// containers asks the kubelet who holds what.
-func (a *Agent) containers(ctx context.Context) host.Fact[[]allocation.Container] {
-	socket := a.PodResources
-	if socket == "" {
-		socket = filepath.Join(a.Root, podresources.Socket)
-	}
-	now := a.clock().Now()
-	containers := podresources.List(ctx, socket)
-	if !containers.Known && a.kubelet.containers.Known && now.Sub(a.kubelet.at) <= answerIntervals*orDefault(a.FullInterval, DefaultFullInterval) {
-		return a.kubelet.containers
-	}
-	a.kubelet = answer{now, containers}
-	return containers
 }
