@@ -39,6 +39,8 @@ func describeLatencyTests(s *suite) {
 
 		It("compare stacks in turns, with a server of each side, from Job to Job", s.comparesStacks)
 
+		It("follow a measurement to its end whose node is not Ready for a moment", s.outlastsTheKubelet)
+
 		It("say that a node left while it was measured, and leave nothing behind", s.endsWithTheNode)
 	})
 }
@@ -507,6 +509,31 @@ func (s *suite) refusesForeignResults(ctx SpecContext) {
 	s.ends(ctx, again)
 	s.expectResult(ctx, v1alpha1.LatencyInconclusive, "", v1alpha1.TestBadResult)
 	s.expectTest(ctx, metav1.ConditionUnknown, v1alpha1.ReasonTestsInconclusive)
+}
+
+func (s *suite) outlastsTheKubelet(ctx SpecContext) {
+	s.addTestedNode(ctx)
+	s.addTest(ctx, "quiet")
+	job := s.runningJob(ctx, "")
+	s.says(ctx, corev1.ConditionFalse)
+	Consistently(func(g Gomega) {
+		g.Expect(s.result(ctx, g, "quiet").Activity).To(Equal(v1alpha1.LatencyRunning))
+		left := &batchv1.Job{}
+		g.Expect(s.client.Get(ctx, client.ObjectKeyFromObject(job), left)).To(Succeed())
+		g.Expect(left.DeletionTimestamp).To(BeNil())
+	}, 3*time.Second, pause).Should(Succeed())
+	s.says(ctx, corev1.ConditionTrue)
+	s.leaves(ctx, job, "first", jitterRecord("6.12", "b1", 9_000))
+	s.ends(ctx, job)
+	s.expectResult(ctx, v1alpha1.LatencyPassed, v1alpha1.LatencyFresh, v1alpha1.TestWithinBudget)
+}
+
+// says plays the kubelet of the tested node, which says whether the node is Ready.
+func (s *suite) says(ctx context.Context, ready corev1.ConditionStatus) {
+	GinkgoHelper()
+	node := s.node(ctx, tested)
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.Now()}}
+	Expect(s.client.Status().Update(ctx, node)).To(Succeed())
 }
 
 func (s *suite) endsWithTheNode(ctx SpecContext) {

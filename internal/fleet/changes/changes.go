@@ -24,7 +24,7 @@ import (
 type Nodes struct{ Annotations []string }
 
 // Strip leaves of a Node what is decided by: names, labels, the annotations of the platform and ours, taints, a cordon, boot and kernel,
-// whether it is ready, our own conditions, those about maintenance, and what the kubelet counts of device plugins. A Node's images alone are many
+// whether it is ready and since when, our own conditions, those about maintenance, and what the kubelet counts of device plugins. A Node's images alone are many
 // times as large.
 func (n Nodes) Strip(node *corev1.Node) *corev1.Node {
 	annotations := n.annotations(node)
@@ -63,13 +63,13 @@ func (n Nodes) annotations(node *corev1.Node) map[string]string {
 	return kept
 }
 
-// readiness is the condition Ready without what kubelets write all the time.
+// readiness is the condition Ready, and since when, without what kubelets write all the time.
 func readiness(node *corev1.Node) []corev1.NodeCondition {
-	ready := fleet.NodeReadiness(node)
-	if ready == "" {
+	ready := fleet.ReadyCondition(node)
+	if ready == nil {
 		return nil
 	}
-	return []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
+	return []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready.Status, LastTransitionTime: ready.LastTransitionTime}}
 }
 
 // extendedResources are those in a domain of their own, as device plugins advertise them; nil when there are none.

@@ -5,6 +5,7 @@ package changes
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -74,6 +75,7 @@ func TestNodes(t *testing.T) {
 }
 
 func TestStrip(t *testing.T) {
+	since := metav1.NewTime(time.Date(2026, 11, 28, 17, 51, 1, 0, time.UTC))
 	node := objects.MakeNode("n", "a", "b")
 	node.ResourceVersion = "7"
 	node.Annotations = map[string]string{currentConfig: "rendered-x-1", v1alpha1.AnnotationStarted: "b1", "other": "large"}
@@ -81,7 +83,7 @@ func TestStrip(t *testing.T) {
 	node.Status = corev1.NodeStatus{
 		Images: []corev1.ContainerImage{{SizeBytes: 1}},
 		Conditions: []corev1.NodeCondition{
-			{Type: "MemoryPressure"}, {Type: "Ready", Status: "True", Message: "kubelet is ready", LastHeartbeatTime: metav1.Now()},
+			{Type: "MemoryPressure"}, {Type: "Ready", Status: "True", Message: "kubelet is ready", LastHeartbeatTime: metav1.Now(), LastTransitionTime: since},
 			{Type: v1alpha1.NodeConditionNUMAAligned, Status: "True"},
 		},
 		Capacity:    corev1.ResourceList{"cpu": resource.MustParse("4"), "lowlatency.dev/x2": resource.MustParse("3")},
@@ -93,7 +95,7 @@ func TestStrip(t *testing.T) {
 	want.ResourceVersion = "7"
 	want.Annotations = map[string]string{currentConfig: "rendered-x-1", v1alpha1.AnnotationStarted: "b1"}
 	want.Spec.Taints = []corev1.Taint{{Key: "x"}}
-	want.Status.Conditions = []corev1.NodeCondition{{Type: "Ready", Status: "True"}, {Type: v1alpha1.NodeConditionNUMAAligned, Status: "True"}}
+	want.Status.Conditions = []corev1.NodeCondition{{Type: "Ready", Status: "True", LastTransitionTime: since}, {Type: v1alpha1.NodeConditionNUMAAligned, Status: "True"}}
 	want.Status.Capacity = corev1.ResourceList{"lowlatency.dev/x2": resource.MustParse("3")}
 	want.Status.Allocatable = corev1.ResourceList{"lowlatency.dev/x2": resource.MustParse("2")}
 	want.Status.NodeInfo.BootID, want.Status.NodeInfo.KernelVersion = "b1", "6.12"
