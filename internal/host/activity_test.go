@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
@@ -361,6 +363,39 @@ func FuzzPods(f *testing.F) {
 			t.Errorf("%q gives the pods %v, which lead elsewhere", text, pods)
 		}
 	})
+}
+
+func TestSteeringOfOtherInterfaces(t *testing.T) {
+	virtual := func(name string, masks ...string) files {
+		queues := files{}
+		for queue, mask := range masks {
+			queues[fmt.Sprintf("sys/class/net/%s/queues/rx-%d/rps_cpus", name, queue)] = mask + "\n"
+		}
+		return queues
+	}
+	facts := readAll(t, pciDevice(nicA, "0x020000", nil).
+		with(netDevice("eth0", nicA, "", files{"queues/rx-0/rps_cpus": "0\n"})).
+		with(netDevice("eth0p1", nicA, "", files{"dev_port": "1\n", "queues/rx-0/rps_cpus": "2\n"})).
+		with(virtual("bond0", "0", "c")).with(virtual("veth1a2b", "3")).with(virtual("lo", "x")).
+		with(files{"sys/class/net/veth9/queues/rx-0/tx": "", "sys/class/net/bonding_masters": "bond0\n"}))
+	got := map[string]string{}
+	for _, other := range facts.Interfaces {
+		for queue, mask := range other.ReceiveSteering {
+			text := mask.Value.String()
+			if !mask.Known {
+				text = "absent"
+			}
+			got[fmt.Sprintf("%s %d", other.Name, queue)] = text
+		}
+	}
+	// veth9 went while it was read: its queue has no mask any more.
+	want := map[string]string{"bond0 0": "", "bond0 1": "2-3", "eth0p1 0": "1", "lo 0": "absent", "veth1a2b 0": "0-1"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if len(facts.Interfaces) != 4 {
+		t.Errorf("%d interfaces besides the NIC's", len(facts.Interfaces))
+	}
 }
 
 func TestInterfaceActivity(t *testing.T) {

@@ -78,6 +78,9 @@ type Facts struct {
 	RunQueues Fact[map[int]RunQueue]
 	// NICs are the network devices on PCI, in ascending order of PCI address.
 	NICs []NIC
+	// Interfaces are those of the host's network namespace that are not the interface of one of NICs, such as bonds, VLANs and the host's
+	// ends of pods' networks, in ascending order of name.
+	Interfaces []Interface
 	// Processes are the processes of interest that run (by /proc/*/comm): irqbalance, tuned, stalld, the
 	// control plane of Onload. Known
 	// and empty when none of them runs; absent when /proc shows no processes.
@@ -352,6 +355,13 @@ type NIC struct {
 	// Drops are counters of lost packets by name (rx_missed_errors, …), from statistics/; nil without an
 	// interface.
 	Drops map[string]Fact[uint64]
+}
+
+// Interface is a network interface that is not that of a NIC.
+type Interface struct {
+	Name string
+	// ReceiveSteering is rps_cpus of each receive queue, in their order.
+	ReceiveSteering []Fact[cpus.Set]
 }
 
 // Process is a running process.

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
@@ -56,6 +57,47 @@ func readNICs(r *reader, f *Facts) {
 		r.addInterface(&nic, interfaces[address])
 		f.NICs = append(f.NICs, nic)
 	}
+	f.Interfaces = r.otherInterfaces(interfaces)
+}
+
+// otherInterfaces are those that no NIC is known by. Interfaces of pods come and go: one that has gone since it was listed is left out.
+func (r *reader) otherInterfaces(ofNICs map[string]netInterface) []Interface {
+	taken := map[string]bool{}
+	for _, nic := range ofNICs {
+		taken[nic.name] = true
+	}
+	var others []Interface
+	for _, name := range r.members(netRoot, maxEntries, func(e entry) bool { return e.kind != kindFile && !taken[e.name] }) {
+		if masks, err := r.steeringOf(queuesOf(name)); !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENODEV) {
+			others = append(others, Interface{Name: name, ReceiveSteering: masks})
+		}
+	}
+	return others
+}
+
+// queuesOf is the folder of an interface's queues.
+func queuesOf(name string) string { return netRoot + "/" + name + "/queues" }
+
+// steeringOf reads the masks of the receive queues in a folder. Nothing else hangs on these, so a folder that cannot be listed is a mask that is absent.
+func (r *reader) steeringOf(folder string) ([]Fact[cpus.Set], error) {
+	names, err := r.list(folder, func(e entry) bool {
+		_, ok := numberIn(e.name, "rx-", "")
+		return ok
+	})
+	if err != nil {
+		return []Fact[cpus.Set]{Absent[cpus.Set](folder, reasonOf(err))}, err
+	}
+	return r.steering(folder, numbersIn(names, "rx-", ""))
+}
+
+// steering reads the masks of receive queues. The error is that of one of them which is absent.
+func (r *reader) steering(folder string, queues []int) (masks []Fact[cpus.Set], failure error) {
+	masks = each(queues, func(queue int) Fact[cpus.Set] {
+		mask, err := tryRead(r, source[cpus.Set]{folder + "/rx-" + strconv.Itoa(queue) + "/rps_cpus", r.parseMask})
+		failure = cmp.Or(failure, err)
+		return mask
+	})
+	return masks, failure
 }
 
 // networkDevices returns the folders of the PCI devices of the network class by PCI address.
@@ -302,10 +344,9 @@ func (r *reader) addInterface(nic *NIC, found netInterface) {
 	nic.Name = Known(found.name, netRoot+"/"+found.name)
 	nic.Carrier = r.switchFact(folder + "carrier")
 	nic.SpeedMegabits = read(r, source[int64]{folder + "speed", parseSpeed})
-	nic.ReceiveSteering = each(r.numbered(folder+"queues", "rx-", "", maxEntries), func(queue int) Fact[cpus.Set] {
-		return read(r, source[cpus.Set]{folder + "queues/rx-" + strconv.Itoa(queue) + "/rps_cpus", r.parseMask})
-	})
-	nic.ReceiveQueues = countOfQueues(folder+"queues", len(nic.ReceiveSteering))
+	queues := r.numbered(queuesOf(found.name), "rx-", "", maxEntries)
+	nic.ReceiveSteering, _ = r.steering(queuesOf(found.name), queues)
+	nic.ReceiveQueues = countOfQueues(queuesOf(found.name), len(queues))
 	nic.Drops = map[string]Fact[uint64]{}
 	for _, name := range dropCounters() {
 		nic.Drops[name] = r.countFact(folder + "statistics/" + name)

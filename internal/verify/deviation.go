@@ -193,18 +193,27 @@ func (s *state) governorDeviations() []Deviation {
 func (s *state) steeringDeviations() []Deviation {
 	var found []Deviation
 	for i := range s.facts.NICs {
-		for queue, fact := range s.facts.NICs[i].ReceiveSteering {
-			mask, ok := fact.Get()
-			if !ok || !mask.Overlaps(s.plan.CPUs.Isolated) {
-				continue
-			}
-			object := fmt.Sprintf("receive queue %d of NIC %s", queue, s.facts.NICs[i].Name.Value)
-			wanted := mask.Intersection(s.plan.CPUs.Housekeeping)
-			if s.plan.Network.Steering == v1alpha1.PacketSteeringOff {
-				wanted = cpus.Set{}
-			}
-			found = append(found, Deviation{steeringCheck, object, fact.Source, mask.Mask(), wanted.Mask()})
+		found = append(found, s.steeringOf("NIC "+s.facts.NICs[i].Name.Value, s.facts.NICs[i].ReceiveSteering)...)
+	}
+	for _, other := range s.facts.Interfaces {
+		found = append(found, s.steeringOf("interface "+other.Name, other.ReceiveSteering)...)
+	}
+	return found
+}
+
+// steeringOf are those of one interface.
+func (s *state) steeringOf(name string, masks []host.Fact[cpus.Set]) []Deviation {
+	var found []Deviation
+	for queue, fact := range masks {
+		mask, ok := fact.Get()
+		if !ok || !mask.Overlaps(s.plan.CPUs.Isolated) {
+			continue
 		}
+		wanted := mask.Intersection(s.plan.CPUs.Housekeeping)
+		if s.plan.Network.Steering == v1alpha1.PacketSteeringOff {
+			wanted = cpus.Set{}
+		}
+		found = append(found, Deviation{steeringCheck, fmt.Sprintf("receive queue %d of %s", queue, name), fact.Source, mask.Mask(), wanted.Mask()})
 	}
 	return found
 }

@@ -124,6 +124,12 @@ func TestDeviationsOfSettings(t *testing.T) {
 		return []Deviation{{"nic.receive-steering", "receive queue 1 of NIC ens2f0", "/sys/class/net/ens2f0/queues/rx-1/rps_cpus", observed, planned}}
 	}
 	cases := map[string]deviationCase{
+		"a queue of a bond": {
+			change: []func(fixture){func(f fixture) {
+				f.facts.Interfaces = append(f.facts.Interfaces, host.Interface{Name: "bond0", ReceiveSteering: []host.Fact[cpus.Set]{host.Known(list("1-2"), "rps_cpus")}})
+			}},
+			want: []Deviation{{"nic.receive-steering", "receive queue 0 of interface bond0", "rps_cpus", list("1-2").Mask(), list("1").Mask()}},
+		},
 		"a kernel parameter with a check of its own": {
 			change: []func(fixture){func(f fixture) { f.set("/proc/sys/kernel/numa_balancing", "1") }},
 			want:   fileIs("memory.numa-balancing", "/proc/sys/kernel/numa_balancing", "1", "0"),

@@ -137,12 +137,12 @@ func receiveSteeringKeepsOff(s *state) verdict {
 	}
 	for i := range s.facts.NICs {
 		nic := &s.facts.NICs[i]
-		for queue, steering := range nic.ReceiveSteering {
-			verdicts = append(verdicts, judge(steering, "within "+wanted.String(), func(found cpus.Set) verdict {
-				return offCPUs(fmt.Sprintf("rps_cpus of queue %d of %s", queue, nicName(nic)), found, s.plan.CPUs.Isolated, wanted).
-					about(finding.OfNICs(nic.PCIAddress), finding.OfFiles(steering.Source))
-			}))
+		for _, queue := range s.queuesKeepOff(nicName(nic), nic.ReceiveSteering) {
+			verdicts = append(verdicts, queue.about(finding.OfNICs(nic.PCIAddress)))
 		}
+	}
+	for _, other := range s.facts.Interfaces {
+		verdicts = append(verdicts, s.queuesKeepOff("interface "+other.Name, other.ReceiveSteering)...)
 	}
 	if len(verdicts) == 0 {
 		return unsaid("/sys/class/net/*/queues", "no receive queue is listed", "within "+wanted.String())
@@ -152,6 +152,18 @@ func receiveSteeringKeepsOff(s *state) verdict {
 		return passed(strconv.Itoa(len(verdicts)) + " masks")
 	}
 	return joined
+}
+
+// queuesKeepOff judges the masks of an interface's receive queues.
+func (s *state) queuesKeepOff(name string, masks []host.Fact[cpus.Set]) []verdict {
+	wanted := s.plan.CPUs.Housekeeping
+	verdicts := make([]verdict, 0, len(masks))
+	for queue, mask := range masks {
+		verdicts = append(verdicts, judge(mask, "within "+wanted.String(), func(found cpus.Set) verdict {
+			return offCPUs(fmt.Sprintf("rps_cpus of queue %d of %s", queue, name), found, s.plan.CPUs.Isolated, wanted).about(finding.OfFiles(mask.Source))
+		}))
+	}
+	return verdicts
 }
 
 func stackLosesNothing(s *state) verdict {
