@@ -665,15 +665,15 @@ func networkCases() map[v1alpha1.CheckID]checkCases {
 	}
 	return map[v1alpha1.CheckID]checkCases{
 		"nic.receive-steering": {
-			"as planned":     {want: passes},
-			"a queue":        {change: func(f fixture) { nic(f).ReceiveSteering[1] = known(list("0-3")) }, want: fails, wantMessage: "rps_cpus of queue 1 of NIC ens2f0 (0000:3b:00.0) holds isolated CPUs 2-3"},
+			"as planned": {want: passes},
+			"a queue":    {change: func(f fixture) { nic(f).ReceiveSteering[1] = known(list("0-3")) }, want: fails, wantMessage: "rps_cpus of queue 1 of NIC ens2f0 (0000:3b:00.0) holds isolated CPUs 2-3"},
 			"a queue of a bond": {
 				change: func(f fixture) { bond(f, known(list("0")), known(list("2-3"))) },
 				want:   fails, wantMessage: "rps_cpus of queue 1 of interface bond0 holds isolated CPUs 2-3",
 			},
 			"a bond that keeps to the housekeeping": {change: func(f fixture) { bond(f, known(list("0"))) }, want: passes},
 			"a bond that does not tell":             {change: func(f fixture) { bond(f, absent[cpus.Set]("rps_cpus")) }, want: isUnknown, wantMessage: "rps_cpus"},
-			"new interfaces": {change: func(f fixture) { f.set(settingSteeringMask, "ff") }, want: fails, wantMessage: settingSteeringMask + " holds isolated CPUs 2-3,6-7"},
+			"new interfaces":                        {change: func(f fixture) { f.set(settingSteeringMask, "ff") }, want: fails, wantMessage: settingSteeringMask + " holds isolated CPUs 2-3,6-7"},
 			"not the planned mask": {
 				change: func(f fixture) {
 					f.plan.Sysctls = append(f.plan.Sysctls, settings("net.core.rps_default_mask", "33")...)

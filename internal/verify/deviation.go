@@ -191,7 +191,7 @@ func (s *state) governorDeviations() []Deviation {
 
 // steeringDeviations are receive queues whose packets the kernel hands on to isolated CPUs.
 func (s *state) steeringDeviations() []Deviation {
-	var found []Deviation
+	found := make([]Deviation, 0, len(s.facts.NICs)+len(s.facts.Interfaces))
 	for i := range s.facts.NICs {
 		found = append(found, s.steeringOf("NIC "+s.facts.NICs[i].Name.Value, s.facts.NICs[i].ReceiveSteering)...)
 	}
