@@ -344,11 +344,23 @@ func (s *scene) stale(t *testing.T, boot lab.Boot) (before, after v1alpha1.Laten
 	test := latencyTest("quiet")
 	must(t, s.api.Get(t.Context(), client.ObjectKeyFromObject(test), test))
 	before = test.Status.Results[0].Measured.Fingerprint
+	s.released(t)
 	must(t, s.machine.Reboot(s.ctx, boot))
 	closed := s.gate(t, corev1.ConditionUnknown, v1alpha1.ReasonQualificationStale, v1alpha1.ReasonAwaitingQualification)
 	open := s.gate(t, corev1.ConditionTrue)
 	must(t, s.api.Get(t.Context(), client.ObjectKeyFromObject(test), test))
 	return before, test.Status.Results[0].Measured.Fingerprint, closed + "; then " + open
+}
+
+// released waits until the kubelet has taken back the CPUs of all tests. It writes that in two steps, and one that is stopped between them does not
+// start again: CPUs are missing in its own file (kubelet: pkg/kubelet/cm/cpumanager, RemoveContainer of the static policy).
+func (s *scene) released(t *testing.T) {
+	t.Helper()
+	want := fmt.Sprintf("%q:%q", "defaultCpuSet", s.run(t, "cat /sys/devices/system/cpu/online"))
+	s.wait(t, "the kubelet to take back the CPUs of tests", func(context.Context) (bool, string) {
+		state := s.run(t, "cat /var/lib/kubelet/cpu_manager_state")
+		return strings.Contains(state, want), state
+	})
 }
 
 // deleted deletes a test while both of its pods run, and looks for what is left of it: in the cluster, and of its programs on the node.
