@@ -18,8 +18,9 @@ const (
 	// sectorSize is the unit of st_blocks.
 	sectorSize = 512
 	// busyQueueLimit is how long a queue may be busy: the kernel gives it back some time after the last socket on it was closed, when nobody
-	// reads the list of sockets any more (xp_put_pool of net/xdp/xsk_buff_pool.c), so that a program that starts again would be refused.
-	busyQueueLimit = time.Second
+	// reads the list of sockets any more (xp_put_pool of net/xdp/xsk_buff_pool.c), and only when it gets the lock of all interfaces, so that a program
+	// that starts again would be refused. It is less than programs wait for an answer.
+	busyQueueLimit = 5 * time.Second
 	busyQueuePause = 10 * time.Millisecond
 )
 

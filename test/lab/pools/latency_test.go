@@ -344,7 +344,7 @@ func (s *scene) stale(t *testing.T, boot lab.Boot) (before, after v1alpha1.Laten
 	test := latencyTest("quiet")
 	must(t, s.api.Get(t.Context(), client.ObjectKeyFromObject(test), test))
 	before = test.Status.Results[0].Measured.Fingerprint
-	s.released(t)
+	s.forgetsAtBoot(t)
 	must(t, s.machine.Reboot(s.ctx, boot))
 	closed := s.gate(t, corev1.ConditionUnknown, v1alpha1.ReasonQualificationStale, v1alpha1.ReasonAwaitingQualification)
 	open := s.gate(t, corev1.ConditionTrue)
@@ -352,15 +352,12 @@ func (s *scene) stale(t *testing.T, boot lab.Boot) (before, after v1alpha1.Laten
 	return before, test.Status.Results[0].Measured.Fingerprint, closed + "; then " + open
 }
 
-// released waits until the kubelet has taken back the CPUs of all tests. It writes that in two steps, and one that is stopped between them does not
-// start again: CPUs are missing in its own file (kubelet: pkg/kubelet/cm/cpumanager, RemoveContainer of the static policy).
-func (s *scene) released(t *testing.T) {
+// forgetsAtBoot lets the kubelet forget at each boot which CPUs and how much memory it has given to pods, as that of OpenShift does and as plans bring it to
+// ordinary hosts. It does not start where that differs from the host, as with a kernel of another size, or where it was stopped while it took CPUs back.
+func (s *scene) forgetsAtBoot(t *testing.T) {
 	t.Helper()
-	want := fmt.Sprintf("%q:%q", "defaultCpuSet", s.run(t, "cat /sys/devices/system/cpu/online"))
-	s.wait(t, "the kubelet to take back the CPUs of tests", func(context.Context) (bool, string) {
-		state := s.run(t, "cat /var/lib/kubelet/cpu_manager_state")
-		return strings.Contains(state, want), state
-	})
+	const lines = "r! /var/lib/kubelet/cpu_manager_state\nr! /var/lib/kubelet/memory_manager_state\n"
+	must(t, s.machine.WriteFile(t.Context(), "/etc/tmpfiles.d/lab-kubelet.conf", lines, 0o644))
 }
 
 // deleted deletes a test while both of its pods run, and looks for what is left of it: in the cluster, and of its programs on the node.
