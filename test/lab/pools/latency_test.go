@@ -318,7 +318,7 @@ const changedWord = "lab.changed=1"
 
 // otherCommandLine boots the node with a word more on its command line.
 func (s *scene) otherCommandLine(t *testing.T) string {
-	before, after, seen := s.stale(t, lab.Boot{Kernel: kernel, Arguments: append(slices.Clone(s.arguments), changedWord)})
+	before, after, seen := s.stale(t, lab.Boot{Kernel: kernel, Arguments: append(slices.Clone(s.arguments), changedWord)}, "true")
 	if after.CommandLineHash == before.CommandLineHash || after.Kernel != before.Kernel {
 		t.Errorf("the gate opened for a measurement of %+v, and before the reboot the node was %+v", after, before)
 	}
@@ -331,21 +331,24 @@ func (s *scene) otherKernel(t *testing.T) string {
 	for _, name := range []string{"sockets", "far-sockets"} {
 		s.remove(t, &v1alpha1.BypassNICPool{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	before, after, seen := s.stale(t, lab.Boot{Kernel: lab.RealTime, Arguments: append(slices.Clone(s.arguments), changedWord)})
+	// Linux before 6.2 forgets the affinity of process 1 when the kubelet turns cpusets on. On a node TuneD sets it again (isolated_cores of its scheduler plugin).
+	const keepInit = `until grep -q cpuset /sys/fs/cgroup/cgroup.subtree_control; do sleep 1; done; taskset -acp "$(sed 's/.*systemd.cpu_affinity=\([^ ]*\).*/\1/' /proc/cmdline)" 1`
+	before, after, seen := s.stale(t, lab.Boot{Kernel: lab.RealTime, Arguments: append(slices.Clone(s.arguments), changedWord)}, keepInit)
 	if release := s.run(t, "uname -r"); after.Kernel == before.Kernel || after.Kernel != release {
 		t.Errorf("the gate opened for a measurement of kernel %s, and the node runs %s, before the reboot %s", after.Kernel, release, before.Kernel)
 	}
 	return seen
 }
 
-// stale boots the node otherwise, and waits until its gate has closed and opened. It returns the fingerprints before and after.
-func (s *scene) stale(t *testing.T, boot lab.Boot) (before, after v1alpha1.LatencyFingerprint, seen string) {
+// stale boots the node otherwise, runs a command when it is up, and waits until its gate has closed and opened. It returns the fingerprints before and after.
+func (s *scene) stale(t *testing.T, boot lab.Boot, up string) (before, after v1alpha1.LatencyFingerprint, seen string) {
 	t.Helper()
 	test := latencyTest("quiet")
 	must(t, s.api.Get(t.Context(), client.ObjectKeyFromObject(test), test))
 	before = test.Status.Results[0].Measured.Fingerprint
 	s.forgetsAtBoot(t)
 	must(t, s.machine.Reboot(s.ctx, boot))
+	s.run(t, up)
 	closed := s.gate(t, corev1.ConditionUnknown, v1alpha1.ReasonQualificationStale, v1alpha1.ReasonAwaitingQualification)
 	open := s.gate(t, corev1.ConditionTrue)
 	must(t, s.api.Get(t.Context(), client.ObjectKeyFromObject(test), test))
