@@ -331,7 +331,7 @@ func (s *scene) otherKernel(t *testing.T) string {
 	for _, name := range []string{"sockets", "far-sockets"} {
 		s.remove(t, &v1alpha1.BypassNICPool{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	// Linux before 6.2 forgets the affinity of process 1 when the kubelet turns cpusets on. On a node TuneD sets it again (isolated_cores of its scheduler plugin).
+	// Linux 6.1, unlike 6.12, forgets the affinity of process 1 when the kubelet turns cpusets on. The agent tells it; no file of a plan sets it again yet.
 	const keepInit = `until grep -q cpuset /sys/fs/cgroup/cgroup.subtree_control; do sleep 1; done; taskset -acp "$(sed 's/.*systemd.cpu_affinity=\([^ ]*\).*/\1/' /proc/cmdline)" 1`
 	before, after, seen := s.stale(t, lab.Boot{Kernel: lab.RealTime, Arguments: append(slices.Clone(s.arguments), changedWord)}, keepInit)
 	if release := s.run(t, "uname -r"); after.Kernel == before.Kernel || after.Kernel != release {
