@@ -17,8 +17,8 @@ ip                  iproute2         test latency-pictures test-testpmd
 openssl             openssl          test
 jq                  jq               test docs-test
 curl                curl             example-hosts docs-test
-gcc                 gcc,libc6-dev    test judge-latency latency-pictures bench lab-pools lab-latency lab-netem lab-stamps lab-judges traffic-image image-twice test-docker-build release test-release docs-test
-/usr/include/stdio.h libc6-dev       test judge-latency latency-pictures bench lab-pools lab-latency lab-netem lab-stamps lab-judges traffic-image image-twice test-docker-build release test-release docs-test
+gcc                 gcc,libc6-dev    test judge-latency latency-pictures bench lab-pools lab-latency lab-netem lab-stamps lab-judges lab-onload traffic-image image-twice test-docker-build release test-release docs-test
+/usr/include/stdio.h libc6-dev       test judge-latency latency-pictures bench lab-pools lab-latency lab-netem lab-stamps lab-judges lab-onload traffic-image image-twice test-docker-build release test-release docs-test
 x86_64-linux-gnu-gcc  gcc-x86-64-linux-gnu,libc6-dev-amd64-cross  lab-pools lab-latency traffic-image image-twice test-docker-build release test-release docs-test
 aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu,libc6-dev-arm64-cross lab-pools lab-latency traffic-image image-twice test-docker-build release test-release docs-test
 dpkg-deb            dpkg             lab-pools lab-latency traffic-image image-twice test-docker-build release test-release docs-test

@@ -92,6 +92,16 @@ type container struct {
 	// environment is what the pod itself asks for.
 	environment []string
 	tasks       []string
+	// command runs in the place of the program with tasks.
+	command []string
+}
+
+// arguments are what it runs.
+func (c container) arguments() []string {
+	if c.command != nil {
+		return c.command
+	}
+	return append([]string{"python3", programPath}, c.tasks...)
 }
 
 type object = map[string]any
@@ -121,7 +131,7 @@ func (c container) configuration(t *testing.T, s *scene, a answer) string {
 		"ociVersion": "1.0.2", "root": object{"path": "rootfs"}, "hostname": c.name, "mounts": mounts,
 		"process": object{
 			"user": object{"uid": 1001, "gid": 1001}, "cwd": "/", "noNewPrivileges": true, "capabilities": none,
-			"env": append(environment, c.environment...), "args": append([]string{"python3", programPath}, c.tasks...),
+			"env": append(environment, c.environment...), "args": c.arguments(),
 			"rlimits": []object{{"type": "RLIMIT_NOFILE", "hard": 65536, "soft": 65536}},
 		},
 		"linux": object{
@@ -156,10 +166,11 @@ func (s *scene) start(t *testing.T, c container, a answer) {
 	}
 }
 
-// end removes a container, and waits until its stack is gone, so that the next one finds a virtual interface.
+// end removes a container, and waits until its stack is gone, so that the next one finds a virtual interface. A stack whose program has closed a
+// connection of TCP first outlives it for as long as the connection waits (TIME_WAIT), and is an orphan then.
 func (s *scene) end(c container) {
 	_, _ = s.machine.Run(context.Background(), fmt.Sprintf("runc delete -f %s; umount /run/lab/%[1]s/rootfs; rm -rf /run/lab/%[1]s; "+
-		"for i in $(seq 60); do [ -z \"$(/opt/onload/usr/bin/onload_stackdump)\" ] && break; sleep 1; done", c.name))
+		"for i in $(seq 150); do [ -z \"$(/opt/onload/usr/bin/onload_stackdump -z)\" ] && break; sleep 1; done", c.name))
 }
 
 // waitReady waits until so many tasks of a container say a word.

@@ -50,6 +50,8 @@ func TestOnload(t *testing.T) {
 	}
 	s.row(t, "module and library of one build", "no mismatch; UDP and TCP at user level, as user 1001 without capabilities", s.oneBuild)
 	s.row(t, "cost of pool --root /", "at most 5 times that of a start that looks at nothing", s.cost)
+	s.row(t, "lowlatency-traffic answers under Onload", "by UDP and TCP: the server Accelerated, the client of the peer Kernel", s.servesTraffic)
+	s.row(t, "lowlatency-traffic measures under Onload", "by UDP and TCP: the client Accelerated, the server of the peer Kernel", s.measuresTraffic)
 	s.row(t, "LD_PRELOAD in the container", "the tool refuses alone and under env -u; --acceleration judges all the same", s.preloaded)
 	s.row(t, "one accelerated socket, one handed to the kernel", "Accelerated, and the other is said", s.handedBeside)
 	s.row(t, "the only socket went to the kernel", "HandedToKernel or NoStack: not accelerated", s.handedAlone)
