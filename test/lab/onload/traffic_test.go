@@ -71,7 +71,7 @@ func (s *scene) measuresTraffic(t *testing.T) string {
 	return strings.Join(seen, "; ")
 }
 
-// measures measures by one transport, in a container of its own: the stack of one that has ended keeps the only virtual interface for a while.
+// measures sends by one transport, from a container of its own: the stack of one that has ended keeps the only virtual interface for a while.
 func (s *scene) measures(t *testing.T, transport string) string {
 	t.Helper()
 	c := container{name: "client-" + transport, command: []string{"sleep", "infinity"}}
