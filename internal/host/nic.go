@@ -80,10 +80,7 @@ func queuesOf(name string) string { return netRoot + "/" + name + "/queues" }
 
 // steeringOf reads the masks of the receive queues in a folder. Nothing else hangs on these, so a folder that cannot be listed is a mask that is absent.
 func (r *reader) steeringOf(folder string) ([]Fact[cpus.Set], error) {
-	names, err := r.list(folder, func(e entry) bool {
-		_, ok := numberIn(e.name, "rx-", "")
-		return ok
-	})
+	names, err := r.list(folder, numberedBy("rx-", ""))
 	if err != nil {
 		return []Fact[cpus.Set]{Absent[cpus.Set](folder, reasonOf(err))}, err
 	}

@@ -269,11 +269,15 @@ func (r *reader) members(dir string, limit int, wanted func(entry) bool) []strin
 
 // numbered lists the numbers of the names of the form prefix, number, suffix, in ascending order.
 func (r *reader) numbered(dir, prefix, suffix string, limit int) []int {
-	names := r.members(dir, limit, func(e entry) bool {
+	return numbersIn(r.members(dir, limit, numberedBy(prefix, suffix)), prefix, suffix)
+}
+
+// numberedBy accepts names of the form prefix, number, suffix.
+func numberedBy(prefix, suffix string) func(entry) bool {
+	return func(e entry) bool {
 		_, ok := numberIn(e.name, prefix, suffix)
 		return ok
-	})
-	return numbersIn(names, prefix, suffix)
+	}
 }
 
 // each turns every number into a value, in their order.

@@ -214,7 +214,8 @@ func (d *decider) wait(job *batchv1.Job, c *candidate, result *v1alpha1.LatencyT
 // lost says why nothing will come of a Job that is under way; nil while something may. The pod of a node that has died does not end, and so its Job does
 // not either, even past its deadline: Kubernetes waits for the end of pods before it says that a Job has failed.
 func (d *decider) lost(job *batchv1.Job, c *candidate, result *v1alpha1.LatencyTestResult, age time.Duration) *fault {
-	if ready := fleet.ReadyCondition(c.node); ready != nil && ready.Status != corev1.ConditionTrue {
+	// Without its time, nobody knows for how long: the deadline of the Job counts.
+	if ready := fleet.ReadyCondition(c.node); ready != nil && ready.Status != corev1.ConditionTrue && !ready.LastTransitionTime.IsZero() {
 		left := ready.LastTransitionTime.Add(nodeGone).Sub(d.Now)
 		if left <= 0 {
 			return faultf(v1alpha1.TestNodeLeft, "the Node has not been Ready since %s, while it was measured", ready.LastTransitionTime.UTC().Format(time.RFC3339))

@@ -46,8 +46,12 @@ func TestPodsThatDoNotEnd(t *testing.T) {
 	}{
 		"the node is away for a moment": {func(s *scene) { s.dies("node-1"); s.Now = s.Now.Add(nodeGone - time.Second) }, "Running   "},
 		"the node has died":             {func(s *scene) { s.dies("node-1"); s.Now = s.Now.Add(nodeGone) }, "Idle Inconclusive  NodeLeft"},
-		"the Job may still end":         {func(s *scene) { s.Now = s.Now.Add(deadline(s) + jobEnds - time.Second) }, "Running   "},
-		"the Job ends never":            {func(s *scene) { s.Now = s.Now.Add(deadline(s) + jobEnds) }, "Idle Inconclusive  NotEnded"},
+		"the node is away, nobody knows since when": {func(s *scene) {
+			s.dies("node-1")
+			s.Nodes[0].Status.Conditions[0].LastTransitionTime = metav1.Time{}
+		}, "Running   "},
+		"the Job may still end": {func(s *scene) { s.Now = s.Now.Add(deadline(s) + jobEnds - time.Second) }, "Running   "},
+		"the Job ends never":    {func(s *scene) { s.Now = s.Now.Add(deadline(s) + jobEnds) }, "Idle Inconclusive  NotEnded"},
 		"a Job of somebody else ends never": {func(s *scene) {
 			s.Now = s.Now.Add(deadline(s) + jobEnds)
 			s.Jobs[0].OwnerReferences, s.Jobs[0].Spec.ActiveDeadlineSeconds = nil, nil

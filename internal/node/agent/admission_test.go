@@ -72,18 +72,20 @@ func TestAdmission(t *testing.T) {
 	withCPUs := &podresourcesv1.ContainerResources{Name: "app", Devices: device, CpuIds: []int64{2, 3}}
 	all := &podresourcesv1.ContainerResources{Name: "app", Devices: device, CpuIds: []int64{2, 3}, Memory: memory}
 	cases := map[string]struct {
+		pools   int
 		answers []*podresourcesv1.ContainerResources
 		// wantAsked are the questions of two passes, one after the other.
 		wantAsked [2]int
 		wantCPUs  cpus.Set
 	}{
-		"all is given":                               {[]*podresourcesv1.ContainerResources{all}, [2]int{1, 1}, cpus.Of(2, 3)},
-		"CPUs and memory follow":                     {[]*podresourcesv1.ContainerResources{devices, withCPUs, all}, [2]int{3, 1}, cpus.Of(2, 3)},
-		"no device":                                  {[]*podresourcesv1.ContainerResources{none}, [2]int{1, 1}, cpus.Set{}},
-		"it has no CPUs of its own":                  {[]*podresourcesv1.ContainerResources{devices}, [2]int{1 + admissionQuestions, 1}, cpus.Set{}},
-		"a kubelet that pins no memory":              {[]*podresourcesv1.ContainerResources{withCPUs}, [2]int{1 + admissionQuestions, 1}, cpus.Of(2, 3)},
-		"a pod of the same name comes after it":      {[]*podresourcesv1.ContainerResources{all, devices, all}, [2]int{1, 2}, cpus.Of(2, 3)},
-		"the same, where the kubelet pins no memory": {[]*podresourcesv1.ContainerResources{withCPUs, withCPUs, withCPUs, withCPUs, devices, withCPUs}, [2]int{4, 2}, cpus.Of(2, 3)},
+		"all is given":                               {1, []*podresourcesv1.ContainerResources{all}, [2]int{1, 1}, cpus.Of(2, 3)},
+		"CPUs and memory follow":                     {1, []*podresourcesv1.ContainerResources{devices, withCPUs, all}, [2]int{3, 1}, cpus.Of(2, 3)},
+		"no pool selects the node":                   {0, []*podresourcesv1.ContainerResources{devices}, [2]int{1, 1}, cpus.Set{}},
+		"no device":                                  {1, []*podresourcesv1.ContainerResources{none}, [2]int{1, 1}, cpus.Set{}},
+		"it has no CPUs of its own":                  {1, []*podresourcesv1.ContainerResources{devices}, [2]int{1 + admissionQuestions, 1}, cpus.Set{}},
+		"a kubelet that pins no memory":              {1, []*podresourcesv1.ContainerResources{withCPUs}, [2]int{1 + admissionQuestions, 1}, cpus.Of(2, 3)},
+		"a pod of the same name comes after it":      {1, []*podresourcesv1.ContainerResources{all, devices, all}, [2]int{1, 2}, cpus.Of(2, 3)},
+		"the same, where the kubelet pins no memory": {1, []*podresourcesv1.ContainerResources{withCPUs, withCPUs, withCPUs, withCPUs, devices, withCPUs}, [2]int{4, 2}, cpus.Of(2, 3)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +99,7 @@ func TestAdmission(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() { ended <- server.Serve(listener) }()
 			clock := clocktesting.NewFakeClock(time.Date(2026, 11, 28, 8, 0, 0, 0, time.UTC))
-			a := &Agent{PodResources: socket, Clock: clock}
+			a := &Agent{PodResources: socket, Clock: clock, pools: make([]poolState, tc.pools)}
 			asks(t, a, clock)
 			first := kubelet.asked
 			given := asks(t, a, clock)

@@ -68,11 +68,11 @@ func (a *Agent) containers(ctx context.Context) host.Fact[[]allocation.Container
 }
 
 // admitted asks the kubelet again while it may be giving a container one thing after the other: what it has not given yet would look as
-// if the container had none.
+// if the container had none. Without pools, nobody asks whether CPUs and NICs of containers belong together.
 func (a *Agent) admitted(ctx context.Context) host.Fact[[]allocation.Container] {
 	containers := podresources.List(ctx, a.kubeletSocket())
 	for range admissionQuestions {
-		if !containers.Known || !allocation.MayBeIncomplete(containers.Value, a.kubelet.containers.Value) {
+		if len(a.pools) == 0 || !containers.Known || !allocation.MayBeIncomplete(containers.Value, a.kubelet.containers.Value) {
 			break
 		}
 		select {

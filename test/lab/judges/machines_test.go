@@ -40,13 +40,9 @@ func programs(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
 	build(t, filepath.Join(folder, "judge"), "./test/latency")
-	traffic := exec.CommandContext(t.Context(), "hack/traffic.sh")
-	traffic.Dir, traffic.Stderr = repository, os.Stderr
-	out, err := traffic.Output()
-	if err != nil {
+	if err := lab.AddTrafficProgram(t.Context(), folder); err != nil {
 		t.Fatal(err)
 	}
-	copyProgram(t, strings.TrimSpace(string(out)), filepath.Join(folder, "lowlatency-traffic"))
 	return folder
 }
 

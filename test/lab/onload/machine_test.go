@@ -112,9 +112,7 @@ func (s *scene) boot(t *testing.T) string {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the programs: %v\n%s", err, out)
 	}
-	traffic, err := os.ReadFile(trafficProgramOf(t))
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(folder, filepath.Base(trafficProgram)), traffic, 0o755)) //nolint:gosec // A program that containers run as another user.
+	must(t, lab.AddTrafficProgram(t.Context(), folder))
 	must(t, os.CopyFS(folder, os.DirFS(onload)))
 	must(t, os.CopyFS(filepath.Join(folder, "testdata"), os.DirFS("testdata")))
 	s.machine, err = image.Start(context.WithoutCancel(t.Context()), lab.Spec{
@@ -127,7 +125,7 @@ func (s *scene) boot(t *testing.T) string {
 	must(t, err)
 	s.run(t, "cp -r "+lab.FilesPath+"/onload /opt/onload && chmod -R a+rX /opt/onload && chmod 755 /opt/onload/usr/bin/* /opt/onload/sbin/*; "+
 		"install -D "+lab.FilesPath+"/testdata/program.py "+programPath+"; install -D -m 644 "+lab.FilesPath+"/testdata/pool.yaml "+poolFile+
-		fmt.Sprintf("; install %[1]s/%[2]s %[1]s/%[3]s /usr/local/bin/", lab.FilesPath, filepath.Base(trafficProgram), filepath.Base(probeProgram)))
+		fmt.Sprintf("; install %[1]s/%[2]s %[1]s/%[3]s /usr/local/bin/", lab.FilesPath, lab.TrafficProgram, filepath.Base(probeProgram)))
 	return s.run(t, "uname -r")
 }
 

@@ -9,8 +9,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -24,21 +22,11 @@ import (
 
 const (
 	// trafficProgram and probeProgram are where containers find the programs that measure.
-	trafficProgram = "/usr/local/bin/lowlatency-traffic"
+	trafficProgram = "/usr/local/bin/" + lab.TrafficProgram
 	probeProgram   = "/usr/local/bin/kubectl-lowlatency"
 )
 
-// trafficProgramOf builds the program that sends, as a user does, and returns where it is.
-func trafficProgramOf(t *testing.T) string {
-	t.Helper()
-	command := exec.CommandContext(t.Context(), "hack/traffic.sh")
-	command.Dir, command.Stderr = "../../..", os.Stderr
-	out, err := command.Output()
-	must(t, err)
-	return strings.TrimSpace(string(out))
-}
-
-// pings is a measurement of a server, which is the first argument, by both transports.
+// pings is a measurement with a server by a transport.
 func pings(server, transport string) []string {
 	return []string{
 		probeProgram, "probe", "pingpong", "--program", trafficProgram, "--client", server, "--transport", transport, "--wait", "block", "--sizes", "64,1024", "--warm-up", "0",
@@ -66,7 +54,7 @@ func (s *scene) measuresTraffic(t *testing.T) string {
 	t.Cleanup(func() { _, _ = s.machine.Run(context.WithoutCancel(t.Context()), "systemctl stop server") })
 	seen := make([]string, 0, 2)
 	for _, transport := range []string{"udp", "tcp"} {
-		seen = append(seen, s.measures(t, transport))
+		t.Run(transport, func(t *testing.T) { seen = append(seen, s.measures(t, transport)) })
 	}
 	return strings.Join(seen, "; ")
 }
@@ -76,7 +64,6 @@ func (s *scene) measures(t *testing.T, transport string) string {
 	t.Helper()
 	c := container{name: "client-" + transport, command: []string{"sleep", "infinity"}}
 	s.start(t, c, s.allocated(t))
-	defer s.end(c)
 	ended, err := s.inside(c)(t.Context(), pings(peerAddress, transport))
 	must(t, err)
 	return s.went(t, lab.Result{ExitCode: ended.ExitCode, Stdout: ended.Output, Stderr: ended.Complaint}, latency.PathAccelerated, latency.PathKernel)

@@ -318,7 +318,8 @@ const changedWord = "lab.changed=1"
 
 // otherCommandLine boots the node with a word more on its command line.
 func (s *scene) otherCommandLine(t *testing.T) string {
-	before, after, seen := s.stale(t, lab.Boot{Kernel: kernel, Arguments: append(slices.Clone(s.arguments), changedWord)}, "true")
+	before := s.reboots(t, lab.Boot{Kernel: kernel, Arguments: append(slices.Clone(s.arguments), changedWord)})
+	after, seen := s.stale(t)
 	if after.CommandLineHash == before.CommandLineHash || after.Kernel != before.Kernel {
 		t.Errorf("the gate opened for a measurement of %+v, and before the reboot the node was %+v", after, before)
 	}
@@ -333,26 +334,38 @@ func (s *scene) otherKernel(t *testing.T) string {
 	}
 	// Linux 6.1, unlike 6.12, forgets the affinity of process 1 when the kubelet turns cpusets on. The agent tells it; no file of a plan sets it again yet.
 	const keepInit = `until grep -q cpuset /sys/fs/cgroup/cgroup.subtree_control; do sleep 1; done; taskset -acp "$(sed 's/.*systemd.cpu_affinity=\([^ ]*\).*/\1/' /proc/cmdline)" 1`
-	before, after, seen := s.stale(t, lab.Boot{Kernel: lab.RealTime, Arguments: append(slices.Clone(s.arguments), changedWord)}, keepInit)
+	before := s.reboots(t, lab.Boot{Kernel: lab.RealTime, Arguments: append(slices.Clone(s.arguments), changedWord)})
+	s.run(t, keepInit)
+	after, seen := s.stale(t)
 	if release := s.run(t, "uname -r"); after.Kernel == before.Kernel || after.Kernel != release {
 		t.Errorf("the gate opened for a measurement of kernel %s, and the node runs %s, before the reboot %s", after.Kernel, release, before.Kernel)
 	}
 	return seen
 }
 
-// stale boots the node otherwise, runs a command when it is up, and waits until its gate has closed and opened. It returns the fingerprints before and after.
-func (s *scene) stale(t *testing.T, boot lab.Boot, up string) (before, after v1alpha1.LatencyFingerprint, seen string) {
+// reboots boots the node otherwise, and returns the fingerprint of what was measured before.
+func (s *scene) reboots(t *testing.T, boot lab.Boot) v1alpha1.LatencyFingerprint {
+	t.Helper()
+	before := s.fingerprint(t)
+	s.forgetsAtBoot(t)
+	must(t, s.machine.Reboot(s.ctx, boot))
+	return before
+}
+
+// stale waits until the gate of the node has closed and opened, and returns the fingerprint of what was measured.
+func (s *scene) stale(t *testing.T) (after v1alpha1.LatencyFingerprint, seen string) {
+	t.Helper()
+	closed := s.gate(t, corev1.ConditionUnknown, v1alpha1.ReasonQualificationStale, v1alpha1.ReasonAwaitingQualification)
+	open := s.gate(t, corev1.ConditionTrue)
+	return s.fingerprint(t), closed + "; then " + open
+}
+
+// fingerprint is that of the node when the test of jitter was measured last.
+func (s *scene) fingerprint(t *testing.T) v1alpha1.LatencyFingerprint {
 	t.Helper()
 	test := latencyTest("quiet")
 	must(t, s.api.Get(t.Context(), client.ObjectKeyFromObject(test), test))
-	before = test.Status.Results[0].Measured.Fingerprint
-	s.forgetsAtBoot(t)
-	must(t, s.machine.Reboot(s.ctx, boot))
-	s.run(t, up)
-	closed := s.gate(t, corev1.ConditionUnknown, v1alpha1.ReasonQualificationStale, v1alpha1.ReasonAwaitingQualification)
-	open := s.gate(t, corev1.ConditionTrue)
-	must(t, s.api.Get(t.Context(), client.ObjectKeyFromObject(test), test))
-	return before, test.Status.Results[0].Measured.Fingerprint, closed + "; then " + open
+	return test.Status.Results[0].Measured.Fingerprint
 }
 
 // forgetsAtBoot lets the kubelet forget at each boot which CPUs and how much memory it has given to pods, as that of OpenShift does and as plans bring it to
