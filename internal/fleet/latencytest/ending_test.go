@@ -17,11 +17,11 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 )
 
-// dies lets the kubelet of a node be unheard of from now on.
-func (s *scene) dies(node string) {
+// dies lets the kubelet of node-1 be unheard of from now on.
+func (s *scene) dies() {
 	s.t.Helper()
 	for i := range s.Nodes {
-		if s.Nodes[i].Name == node {
+		if s.Nodes[i].Name == "node-1" {
 			s.Nodes[i].Status.Conditions = []corev1.NodeCondition{
 				{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(s.Now)},
 			}
@@ -44,10 +44,10 @@ func TestPodsThatDoNotEnd(t *testing.T) {
 		happens func(*scene)
 		want    string
 	}{
-		"the node is away for a moment": {func(s *scene) { s.dies("node-1"); s.Now = s.Now.Add(nodeGone - time.Second) }, "Running   "},
-		"the node has died":             {func(s *scene) { s.dies("node-1"); s.Now = s.Now.Add(nodeGone) }, "Idle Inconclusive  NodeLeft"},
+		"the node is away for a moment": {func(s *scene) { s.dies(); s.Now = s.Now.Add(nodeGone - time.Second) }, "Running   "},
+		"the node has died":             {func(s *scene) { s.dies(); s.Now = s.Now.Add(nodeGone) }, "Idle Inconclusive  NodeLeft"},
 		"the node is away, nobody knows since when": {func(s *scene) {
-			s.dies("node-1")
+			s.dies()
 			s.Nodes[0].Status.Conditions[0].LastTransitionTime = metav1.Time{}
 		}, "Running   "},
 		"the Job may still end": {func(s *scene) { s.Now = s.Now.Add(deadline(s) + jobEnds - time.Second) }, "Running   "},
@@ -89,7 +89,7 @@ func TestNothingMoreCanBegin(t *testing.T) {
 	}{
 		"it ends":              {func(s *scene) { tooMany(s); s.ends("node-1", record(s.t, 9_000)) }, "Idle Passed Fresh WithinBudget"},
 		"without an image":     {func(s *scene) { s.Image = ""; s.ends("node-1", record(s.t, 9_000)) }, "Idle Passed Fresh WithinBudget"},
-		"its node dies":        {func(s *scene) { tooMany(s); s.dies("node-1"); s.Now = s.Now.Add(nodeGone) }, "Idle Inconclusive  NodeLeft"},
+		"its node dies":        {func(s *scene) { tooMany(s); s.dies(); s.Now = s.Now.Add(nodeGone) }, "Idle Inconclusive  NodeLeft"},
 		"it is still measured": {tooMany, "Running   "},
 	} {
 		t.Run(name, func(t *testing.T) {
