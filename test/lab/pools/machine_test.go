@@ -195,7 +195,7 @@ func (s *scene) apply(t *testing.T, p *plan.NodePlan) {
 	c.Files = append(c.Files, lab.File{Path: "/etc/sysctl.d/99-plan.conf", Content: sysctls.String(), Mode: 0o644},
 		lab.File{Path: "/etc/tmpfiles.d/plan.conf", Content: sysfs.String(), Mode: 0o644})
 	must(t, s.machine.Configure(t.Context(), c))
-	s.arguments = slotArguments()
+	s.housekeeping, s.arguments = p.CPUs.Housekeeping, slotArguments()
 	for _, argument := range p.KernelArguments {
 		s.arguments = append(s.arguments, argument.Text)
 	}

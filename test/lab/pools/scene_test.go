@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/lowlatency-dev/lowlatency-operator/controllers"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/test/lab"
 )
 
@@ -57,7 +58,9 @@ type scene struct {
 	handsOut bool
 	// arguments are those with which the machine boots as planned.
 	arguments []string
-	table     *outcomes
+	// housekeeping are the CPUs for programs outside of pods, as planned.
+	housekeeping cpus.Set
+	table        *outcomes
 }
 
 func must(t *testing.T, err error) {
