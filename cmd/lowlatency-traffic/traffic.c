@@ -49,6 +49,7 @@ enum {
 	LOST_IN_A_ROW = 50,       /* pings that end a measurement */
 	MOST_DRAINED = 1024,      /* answers of no bytes that are forgotten at once */
 	SENDS_AT_ONCE = 16,       /* messages behind schedule between two looks for answers */
+	MOST_VARIABLES = 256,     /* that a server names of its environment */
 	TOO_LATE = -2,            /* nothing came in time */
 };
 static const uint64_t MOST_MESSAGES = 400000000; /* of one stream */
@@ -87,6 +88,7 @@ struct end {
 	char line[LINE];              /* what came on the control connection, and was not read yet */
 	size_t held, filled;          /* bytes of line; bytes of a message of a stream that came so far */
 	uint64_t messages;            /* sent and received */
+	uint64_t asked;               /* pings that the client was to send so far, and so the number of the last of them */
 	/* How a datagram is taken into in and given to target, by sockets or as frames. Without wait, EAGAIN and ENOBUFS say that it would take a while. */
 	ssize_t (*take_datagram)(struct end *e, int data, bool wait, struct sockaddr_in *from);
 	bool (*give_datagram)(struct end *e, int data, bool wait, const void *message, size_t bytes);
@@ -157,6 +159,8 @@ static bool hear(struct end *e, char line[LINE], int64_t seconds)
 		if (e->held == sizeof e->line)
 			return errno = EBADMSG, false;
 		ssize_t n = recv(e->control, e->line + e->held, sizeof e->line - e->held, 0);
+		if (n < 0 && errno == EINTR)
+			continue; /* who stops this process and lets it go on says nothing about the peer */
 		if (n <= 0) {
 			if (n == 0)
 				errno = ECONNRESET;
@@ -241,10 +245,12 @@ static bool give_frame(struct end *e, int data, bool wait, const void *message, 
 	return frames_send(message, bytes, wait ? (int)CONTROL_PATIENCE * 1000 : 0);
 }
 
-/* take_bytes takes what has come of a message of a stream. */
+/* take_bytes takes what has come of a message of a stream. Where as many bytes are there already, as of a larger message, nothing more belongs to it. */
 static ssize_t take_bytes(struct end *e, size_t bytes)
 {
 	int flags = e->spin ? MSG_DONTWAIT : 0;
+	if (e->filled >= bytes)
+		return errno = EBADMSG, -1;
 	if (*opt_timestamps)
 		return stamps_receive(e->data, e->in + e->filled, bytes - e->filled, flags, NULL);
 	return recv(e->data, e->in + e->filled, bytes - e->filled, flags);
@@ -363,29 +369,42 @@ static uint64_t number_of(const unsigned char *message, size_t bytes, uint64_t *
 static bool is_before(uint64_t sequence, uint64_t other, uint64_t mask) { return ((other - sequence) & mask) <= mask / 2; }
 
 /*
- * pong answers messages until there were as many, or the control connection has something to say. A datagram that the way has doubled, or that is late
- * of another size, is answered and not counted: the last ones would find nobody.
+ * steps_after is how far the number of a message is after another one; 0 when it is not. Of a number with few bits the nearer side counts: what is half of all
+ * numbers behind or more is taken for a message before.
+ */
+static uint64_t steps_after(const unsigned char *message, size_t bytes, uint64_t other)
+{
+	uint64_t mask, sequence = number_of(message, bytes, &mask), steps = (sequence - other) & mask;
+	return steps <= mask / 2 ? steps : 0;
+}
+
+/*
+ * pong answers messages until there were as many, or the control connection has something to say. A client numbers the messages of its session from 1 on,
+ * whatever their sizes, so that a datagram that the way has doubled, or that is late of an earlier batch or of another size, is told from one of this batch: it
+ * is answered and not counted, since otherwise the last ones would find nobody. Of messages of no bytes nothing tells it: they are answered until the control
+ * connection speaks.
  */
 static bool pong(struct end *e, size_t bytes, uint64_t count)
 {
 	int64_t heard = now();
-	uint64_t last = 0, mask;
-	for (uint64_t done = 0; done < count;) {
+	uint64_t last = e->asked, done = 0;
+	e->asked += count;
+	while (done < count || bytes == 0) {
 		int64_t n = take(e, bytes, e->timeout_ms * MILLISECOND);
 		if (n >= 0) {
 			if (!give(e, e->in, (size_t)n))
 				return false;
 			heard = 0;
-			uint64_t sequence = number_of(e->in, bytes, &mask);
-			if ((size_t)n != bytes || (done > 0 && mask != 0 && is_before(sequence, last, mask)))
-				continue;
-			done++, last = sequence;
+			uint64_t steps = (size_t)n == bytes ? steps_after(e->in, bytes, last) : 0;
+			if (e->stream || (steps > 0 && steps <= e->asked - last))
+				done++, last += steps;
 			continue;
 		}
 		if (n != TOO_LATE)
 			return false;
+		/* Who asks on within a message of a stream is no client of this program, and what has come of it must not begin another one. */
 		if (control_speaks(e))
-			return true;
+			return e->filled == 0;
 		if (heard == 0)
 			heard = now();
 		else if (now() - heard > SESSION_PATIENCE * SECOND)
@@ -548,7 +567,7 @@ static bool answer(struct end *e, const char *line)
 			return say(e, "error the server has no memory for as many messages\n"), false;
 		return say(e, "ready\n") && receive(e);
 	}
-	if (strcmp(line, "end") == 0 && tallies[0].seen)
+	if (strcmp(line, "end") == 0 && tallies[0].seen && tallies[1].seen)
 		return say_tallies(e);
 	if (strcmp(line, "counters") == 0)
 		return say_counters(e);
@@ -767,8 +786,11 @@ static void meet(struct end *e)
 	if (sscanf(line, "ok %d %" SCNd64 " %255s %255s", &port, &cpu, host, kernel) != 4 || port < 1 || port > 65535)
 		finish("Stranger", "what listens on port %" PRId64 " of %s is no server of " PROGRAM, opt_port, opt_host);
 	printf("server %" PRId64 " %s %s\n", cpu, host, kernel);
-	while (hear(e, line, CONTROL_PATIENCE) && strncmp(line, "environment ", 12) == 0)
+	for (int variables = 0; hear(e, line, CONTROL_PATIENCE) && strncmp(line, "environment ", 12) == 0; variables++) {
+		if (variables == MOST_VARIABLES)
+			finish("Stranger", "the server names more than %d variables of its environment", MOST_VARIABLES);
 		printf("%s\n", line);
+	}
 	struct in_addr local = local_of(e->control).sin_addr, everywhere = {0};
 	e->target = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = e->group.s_addr ? e->group : e->peer.sin_addr};
 	if (*opt_frames)

@@ -7,12 +7,16 @@ package traffic
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -108,6 +112,40 @@ func TestNobodyCounts(t *testing.T) {
 	}
 }
 
+// TestServerThatIsStopped: who stops the program of a server while it waits for a question, and lets it go on, takes no client from it.
+func TestServerThatIsStopped(t *testing.T) {
+	command := exec.CommandContext(t.Context(), os.Getenv(sanitizedVariable), "server", "address=127.0.0.1", "port=0")
+	control, lines, _ := session(t, portOf(t, command), latency.UDP, latency.Block)
+	becomes(t, command.Process.Pid, 'S')
+	for _, one := range []struct {
+		signal os.Signal
+		state  byte
+	}{{syscall.SIGSTOP, 'T'}, {syscall.SIGCONT, 'S'}} {
+		if err := command.Process.Signal(one.signal); err != nil {
+			t.Fatal(err)
+		}
+		becomes(t, command.Process.Pid, one.state)
+	}
+	_, _ = io.WriteString(control, "counts\n")
+	heard(t, lines, "counts ")
+}
+
+// becomes waits until a process is in a state, as of proc_pid_stat(5).
+func becomes(t *testing.T, pid int, state byte) {
+	t.Helper()
+	for range 10_000 {
+		content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := bytes.LastIndexByte(content, ')'); at >= 0 && at+2 < len(content) && content[at+2] == state {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatalf("process %d does not come into the state %c", pid, state)
+}
+
 // asked are the questions of the program; the begin of a measurement is answered at once.
 func asked(c net.Conn) func(func(string) bool) {
 	return func(yield func(string) bool) {
@@ -140,6 +178,12 @@ func servingBeside(t *testing.T, beside func(net.Conn)) (port int) {
 		command.Args = append(command.Args, fmt.Sprintf("counters=%d", firstExtraFile))
 		go beside(here)
 	}
+	return portOf(t, command)
+}
+
+// portOf starts the program of a server, and gives its port.
+func portOf(t *testing.T, command *exec.Cmd) (port int) {
+	t.Helper()
 	out, err := command.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -67,9 +67,9 @@ func isDoubtful(one *latency.Result) bool {
 	return one.Outcome.Reason == latency.ReasonClockUnsteady || one.Outcome.Reason == latency.ReasonStranger
 }
 
-// measureTrial sends at the rate of a step for as long as it asks. A stream has a limit of messages, so where that is less, several streams of the same length go
-// one after the other, each from a client of its own, and count as one. The first that the sender could not keep up with is the last: it has made the trial one
-// that says nothing. After the first stream, request is that of ends that are warm.
+// measureTrial sends at the rate of a step for as long as it asks. A stream has a limit of messages and one of probes, so where that is less, several streams of
+// the same length go one after the other, each from a client of its own, and count as one. The first that the sender could not keep up with is the last: it has
+// made the trial one that says nothing. After the first stream, request is that of ends that are warm.
 func measureTrial(ctx context.Context, program string, request *RateRequest, step latency.Step, progress func(Progress)) (*latency.Result, error) {
 	streams := request.inStreams(step)
 	var whole *latency.Result
@@ -95,8 +95,8 @@ func measureTrial(ctx context.Context, program string, request *RateRequest, ste
 		}
 	}
 	if streams > 1 {
-		whole.Remarks = append(whole.Remarks, fmt.Sprintf("%d messages a second for %s went in %d streams one after the other: a stream has %d messages at most",
-			step.Rate, step.Duration, streams, request.most()))
+		whole.Remarks = append(whole.Remarks, fmt.Sprintf("%d messages a second for %s went in %d streams one after the other: a stream has %d messages and %d probes at most",
+			step.Rate, step.Duration, streams, request.most(), mostStreamAnswers))
 	}
 	rate, err := all.distribute()
 	if err != nil {

@@ -22,6 +22,10 @@ const (
 	mostLines   = 100_000
 	// mostTimes bounds the times of one block, as the program itself does; stamps are two for each of them.
 	mostTimes = 101_000_000
+	// mostStreamAnswers bounds the answers of one stream, each of which has three times.
+	mostStreamAnswers = mostTimes / 3
+	// mostVariables bounds what the server names of its environment, as in the program itself.
+	mostVariables = 256
 	// done is the word for the end of a whole measurement.
 	done = "Done"
 	// readAtOnce is how many times are read before there is memory for more.
@@ -146,8 +150,7 @@ func (r *reader) take(line string) error {
 	case "server":
 		return scan(fields, &r.out.ServerCPU, &r.out.ServerName, &r.out.ServerKernel)
 	case "environment":
-		r.out.ServerEnvironment = append(r.out.ServerEnvironment, rest)
-		return nil
+		return r.environment(rest)
 	case "clocks":
 		return scan(fields, &r.out.Steady, &r.out.Raw, &r.out.Wall)
 	case "counters":
@@ -174,6 +177,15 @@ func (r *reader) block(word string, fields []string) error {
 		return r.stream(fields)
 	}
 	return errors.New("no such line is known")
+}
+
+// environment reads a variable of the server, which alone says how many there are.
+func (r *reader) environment(variable string) error {
+	if len(r.out.ServerEnvironment) == mostVariables {
+		return fmt.Errorf("the server names more than %d variables of its environment", mostVariables)
+	}
+	r.out.ServerEnvironment = append(r.out.ServerEnvironment, variable)
+	return nil
 }
 
 func (r *reader) end(text string) error {
@@ -264,7 +276,10 @@ func (r *reader) stream(fields []string) error {
 		&one.Probes.Received, &one.Probes.Duplicates, &one.Probes.Reordered, &one.Probes.Gaps, &one.Foreign); err != nil {
 		return err
 	}
-	if count > mostTimes/3 || one.Load.Received > one.Count || one.Probes.Received > one.ProbeCount {
+	if count > mostStreamAnswers {
+		return fmt.Errorf("%d answers are too many", count)
+	}
+	if one.Load.Received > one.Count || one.Probes.Received > one.ProbeCount {
 		return errors.New("more came than was sent")
 	}
 	times, err := r.times(3 * count)

@@ -89,12 +89,21 @@ func TestReadRefuses(t *testing.T) {
 		"stamps that lack":  {start + "samples 1 1 0 0 0\n12345678\nstamps 1\n12345678", "2 of 2 times are missing"},
 		"stamps of words":   {start + "samples 1 0 0 0 0\n\nstamps x\n", "invalid syntax"},
 		"a stream":          {start + "stream 1 64\n", "19 words are needed"},
+		"too many answers":  {start + "stream 1 64 1 33666667 1 0 0 0 1 33666667 1 0 0 0 0 0 0 0 0\n", "33666667 answers are too many"},
+		"many variables":    {start + strings.Repeat("environment A=b\n", mostVariables+1), "names more than 256 variables"},
 		"answers that lack": {start + "stream 1 64 1 0 1 0 0 0 1 1 1 0 0 0 0 0 0 0 0\n12345678", "3 of 3 times are missing"},
 	}
 	for name, tc := range cases {
 		if _, err := read(tc.text); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: the error is %v, want %q", name, err, tc.want)
 		}
+	}
+}
+
+func TestReadManyVariables(t *testing.T) {
+	got, err := read(protocolLine + "\n" + strings.Repeat("environment A=b\n", mostVariables) + "end Vanished gone\n")
+	if err != nil || len(got.ServerEnvironment) != mostVariables {
+		t.Errorf("%d variables, %v", len(got.ServerEnvironment), err)
 	}
 }
 

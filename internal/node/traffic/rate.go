@@ -59,12 +59,21 @@ func DefaultRateRequest() RateRequest {
 	return r
 }
 
-// Longest is how long each rate can be measured at most, as far as the most messages go that the program counts; no longer than wanted.
+// Longest is how long each rate can be measured at most, as far as the most messages go that the program counts, and the most probes whose answers are read; no
+// longer than wanted.
 func (r *RateRequest) Longest(wanted time.Duration) time.Duration {
 	for _, rate := range r.Rates {
-		wanted = min(wanted, time.Duration(float64(r.most())/float64(max(1, rate))*float64(time.Second)))
+		wanted = min(wanted, timeOf(r.most(), max(1, rate)))
+	}
+	if r.Probes > 0 {
+		wanted = min(wanted, timeOf(mostStreamAnswers, uint64(r.Probes)))
 	}
 	return wanted.Truncate(time.Millisecond)
+}
+
+// timeOf is how long it takes to send messages at a rate.
+func timeOf(messages, perSecond uint64) time.Duration {
+	return time.Duration(float64(messages) / float64(perSecond) * float64(time.Second))
 }
 
 // Check says what is wrong with a request.
@@ -92,6 +101,9 @@ func (r *RateRequest) checkStream() error {
 	}
 	if r.Answers < 1 || r.Answers > mostAnswers || r.Probes < 0 || r.Probes > mostProbes || r.Buffer < 0 || r.Buffer > largestBuffer {
 		return fmt.Errorf("%d answers, %d probes, a buffer of %d: the most are %d, %d and %d", r.Answers, r.Probes, r.Buffer, mostAnswers, mostProbes, largestBuffer)
+	}
+	if float64(r.Probes)*r.Duration.Seconds() > mostStreamAnswers {
+		return fmt.Errorf("%d probes a second for %s: a stream has %d in all", r.Probes, r.Duration, mostStreamAnswers)
 	}
 	return nil
 }

@@ -126,6 +126,7 @@ func TestRateRequestRefuses(t *testing.T) {
 		"no duration":   {func(r *RateRequest) { r.Duration = 0 }, "duration 0s"},
 		"no answers":    {func(r *RateRequest) { r.Answers = 0 }, "0 answers"},
 		"many probes":   {func(r *RateRequest) { r.Probes = 1_000_000 }, "1000000 probes"},
+		"long probes":   {func(r *RateRequest) { r.Rates, r.Probes, r.Duration = []uint64{1}, 1000, 10*time.Hour }, "for 10h0m0s: a stream has 33666666 in all"},
 		"what is below": {func(r *RateRequest) { r.Host = "" }, "is missing"},
 	}
 	for name, tc := range cases {
@@ -227,19 +228,24 @@ func checkThreeStreams(t *testing.T, one *latency.Rate) {
 func TestInStreams(t *testing.T) {
 	for name, tc := range map[string]struct {
 		step        latency.Step
+		probes      int
 		wantStreams int
 		wantEach    time.Duration
 	}{
-		"one":                        {latency.Step{Rate: 10_000, Duration: 10 * time.Hour}, 1, 10 * time.Hour},
-		"as many as there can be":    {latency.Step{Rate: 1_000_000, Duration: 400 * time.Second}, 1, 400 * time.Second},
-		"one more":                   {latency.Step{Rate: 1_000_000, Duration: 401 * time.Second}, 2, 200_500 * time.Millisecond},
-		"half a day":                 {latency.Step{Rate: 1_000_000, Duration: 12 * time.Hour}, 108, 400 * time.Second},
-		"half a day of the highest":  {latency.Step{Rate: 5_000_000, Duration: 12 * time.Hour}, 540, 80 * time.Second},
-		"what does not divide":       {latency.Step{Rate: 1_234_567, Duration: time.Hour}, 12, 300 * time.Second},
-		"parts of a millisecond":     {latency.Step{Rate: 4_999_999, Duration: 1001 * time.Second}, 13, 77 * time.Second},
-		"more than the program does": {latency.Step{Rate: 1e12, Duration: time.Second}, 1000, time.Millisecond},
+		"one":                        {latency.Step{Rate: 10_000, Duration: 10 * time.Hour}, 0, 1, 10 * time.Hour},
+		"as many as there can be":    {latency.Step{Rate: 1_000_000, Duration: 400 * time.Second}, 1000, 1, 400 * time.Second},
+		"one more":                   {latency.Step{Rate: 1_000_000, Duration: 401 * time.Second}, 1000, 2, 200_500 * time.Millisecond},
+		"half a day":                 {latency.Step{Rate: 1_000_000, Duration: 12 * time.Hour}, 1000, 108, 400 * time.Second},
+		"half a day of the highest":  {latency.Step{Rate: 5_000_000, Duration: 12 * time.Hour}, 1000, 540, 80 * time.Second},
+		"what does not divide":       {latency.Step{Rate: 1_234_567, Duration: time.Hour}, 1000, 12, 300 * time.Second},
+		"parts of a millisecond":     {latency.Step{Rate: 4_999_999, Duration: 1001 * time.Second}, 1000, 13, 77 * time.Second},
+		"more than the program does": {latency.Step{Rate: 1e12, Duration: time.Second}, 1000, 1000, time.Millisecond},
+		"as many probes as are read": {latency.Step{Rate: 10_000, Duration: 336_666 * time.Millisecond}, 100_000, 1, 336_666 * time.Millisecond},
+		"more probes than are read":  {latency.Step{Rate: 10_000, Duration: 336_668 * time.Millisecond}, 100_000, 2, 168_334 * time.Millisecond},
+		"half a day of probes":       {latency.Step{Rate: 5000, Duration: 12 * time.Hour}, 1000, 2, 6 * time.Hour},
 	} {
 		r := slow(1)
+		r.Probes = tc.probes
 		if got := r.inStreams(tc.step); got != tc.wantStreams || r.Duration != tc.wantEach {
 			t.Errorf("%s: %d streams of %s, want %d of %s", name, got, r.Duration, tc.wantStreams, tc.wantEach)
 		}

@@ -113,8 +113,7 @@ func runClient(ctx context.Context, program string, environment, arguments []str
 	output, readErr := Read(pipe)
 	close(ended)
 	<-done
-	_, _ = io.Copy(io.Discard, pipe)
-	waitErr := command.Wait()
+	waitErr := awaitEnd(command, pipe, readErr)
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("the measurement was ended: %w", ctx.Err())
 	}
@@ -122,6 +121,16 @@ func runClient(ctx context.Context, program string, environment, arguments []str
 		return nil, errors.Join(readErr, waitErr, complaint(&complaints))
 	}
 	return output, nil
+}
+
+// awaitEnd waits for the end of a program from whose pipe nothing more is read. One that prints what cannot be read may go on for ever, also by the will of a
+// server, and is ended.
+func awaitEnd(command *exec.Cmd, pipe io.Closer, readErr error) error {
+	if readErr != nil {
+		_ = command.Process.Kill()
+	}
+	_ = pipe.Close()
+	return command.Wait()
 }
 
 // complaint is what the program wrote to its standard error.

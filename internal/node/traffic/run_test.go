@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -207,34 +208,93 @@ func TestServerOutlivesStrangers(t *testing.T) {
 	}
 }
 
-// TestDoubledDatagrams: what the way makes two of is answered and counts once, so that the last message of a batch has its answer; what is late of
-// another size counts for nothing.
-func TestDoubledDatagrams(t *testing.T) {
+// TestServerOutlivesPartOfAMessage: a client that has sent a part of a large message, and then asks for a smaller one, has its session ended before anything is
+// received beyond the room for messages, and the next client is served.
+func TestServerOutlivesPartOfAMessage(t *testing.T) {
 	port, log, _ := serving(t)
-	control := dialed(t, "tcp", port)
-	lines := bufio.NewReader(control)
-	_, _ = io.WriteString(control, protocolLine+" UDP Spin -\n")
+	control, lines, messages := session(t, port, latency.TCP, latency.Block)
+	_, _ = io.WriteString(control, "ping 65536 1\n")
+	heard(t, lines, "ready")
+	_ = messages.SetWriteDeadline(time.Now().Add(10 * time.Second))
+	_, _ = messages.Write(make([]byte, 65535))
+	awaitTaken(t, messages)
+	_, _ = io.WriteString(control, "counts\nping 8 1\n")
+	_ = control.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if answers, err := io.ReadAll(lines); errors.Is(err, os.ErrDeadlineExceeded) || len(answers) > 0 {
+		t.Errorf("the session goes on with %q, %v: %s", answers, err, log)
+	}
+	if got, err := measure(t, quick(port), latency.Budget{}); err != nil || got.Outcome.Verdict != latency.Passed {
+		t.Errorf("%+v, %v: %s", got, err, log)
+	}
+}
+
+// awaitTaken waits until the peer, a program of this host, has taken what was sent to it: the kernel holds nothing for it any more (Documentation/networking/proc_net_tcp.rst).
+func awaitTaken(t *testing.T, connection net.Conn) {
+	t.Helper()
+	ours, theirs := fmt.Sprintf(":%04X ", connection.LocalAddr().(*net.TCPAddr).Port), fmt.Sprintf(":%04X ", connection.RemoteAddr().(*net.TCPAddr).Port)
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		table, err := os.ReadFile("/proc/net/tcp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		empty := 0
+		for line := range strings.Lines(string(table)) {
+			if strings.Contains(line, ours) && strings.Contains(line, theirs) && strings.Contains(line, " 00000000:00000000 ") {
+				empty++
+			}
+		}
+		if empty == 2 {
+			return
+		}
+	}
+	t.Fatal("the server does not take what was sent to it")
+}
+
+// session begins one with a server, as a client does, and gives its control connection, what is heard there, and the connection of messages.
+func session(t *testing.T, port int, transport latency.Transport, waiting latency.Waiting) (control net.Conn, lines *bufio.Reader, messages net.Conn) {
+	t.Helper()
+	control = dialed(t, "tcp", port)
+	lines = bufio.NewReader(control)
+	_, _ = fmt.Fprintf(control, "%s %s %s -\n", protocolLine, transport, waiting)
 	var data int
 	if _, err := fmt.Sscanf(heard(t, lines, "ok "), "ok %d", &data); err != nil {
 		t.Fatal(err)
 	}
+	messages = dialed(t, strings.ToLower(string(transport)), data)
 	heard(t, lines, "open")
-	messages := dialed(t, "udp", data)
-	for _, size := range []int{1, 8, 64} {
-		_, _ = fmt.Fprintf(control, "ping %d 10\n", size)
+	return control, lines, messages
+}
+
+// TestDoubledDatagrams: what the way makes two of is answered and counts once, so that the last message of a batch has its answer, also in the batch after the
+// one at whose end there were two; what is late of another size, or of a batch before, counts for nothing. A batch that is whole ends by itself.
+func TestDoubledDatagrams(t *testing.T) {
+	const batch = 100
+	port, log, _ := serving(t)
+	control, lines, messages := session(t, port, latency.UDP, latency.Spin)
+	sequence := 0
+	// Numbers of one byte come round.
+	for _, size := range []int{1, 1, 1, 8, 8, 64, 64, 2, 2} {
+		_, _ = fmt.Fprintf(control, "ping %d %d\n", size, batch)
 		heard(t, lines, "ready")
-		for sequence := range 10 {
-			message := make([]byte, size)
-			message[0] = byte(250 + sequence)
-			all := [][]byte{make([]byte, size+1), message, message}
-			if sequence == 9 {
-				all = all[:2]
-			}
-			if !isAnswered(t, messages, message, all) {
-				t.Fatalf("message %d of %d bytes has no answer: %s", sequence, size, log)
+		for range batch {
+			before, message := numbered(size, sequence), numbered(size, sequence+1)
+			sequence++
+			if !isAnswered(t, messages, message, [][]byte{make([]byte, size+1), before, message, message}, 10*time.Second) {
+				t.Fatalf("message %d, of %d bytes, has no answer: %s", sequence, size, log)
 			}
 		}
+		next := numbered(size, sequence+1)
+		if isAnswered(t, messages, next, [][]byte{next}, 20*time.Millisecond) {
+			t.Errorf("message %d, of %d bytes, is answered before it was asked for", sequence+1, size)
+		}
 	}
+}
+
+// numbered is a message with a number, as far as there is room.
+func numbered(size, sequence int) []byte {
+	message := make([]byte, max(size, 8))
+	binary.LittleEndian.PutUint64(message, uint64(sequence))
+	return message[:size]
 }
 
 // dialed is a connection to a port of this machine, for as long as the test runs.
@@ -262,8 +322,8 @@ func heard(t *testing.T, lines *bufio.Reader, prefix string) string {
 	}
 }
 
-// isAnswered sends datagrams, and reports whether an answer to one comes.
-func isAnswered(t *testing.T, to net.Conn, message []byte, all [][]byte) bool {
+// isAnswered sends datagrams, and reports whether an answer to one comes in time.
+func isAnswered(t *testing.T, to net.Conn, message []byte, all [][]byte, patience time.Duration) bool {
 	t.Helper()
 	for _, one := range all {
 		if _, err := to.Write(one); err != nil {
@@ -271,7 +331,7 @@ func isAnswered(t *testing.T, to net.Conn, message []byte, all [][]byte) bool {
 		}
 	}
 	answer := make([]byte, 2*len(message)+1)
-	_ = to.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = to.SetReadDeadline(time.Now().Add(patience))
 	for {
 		n, err := to.Read(answer)
 		if err != nil || bytes.Equal(answer[:n], message) {
@@ -283,6 +343,8 @@ func isAnswered(t *testing.T, to net.Conn, message []byte, all [][]byte) bool {
 // hostile is a server that follows the protocol up to where a test says otherwise.
 type hostile struct {
 	greeting string
+	// endless is what it says over and over again after its greeting; "" for nothing.
+	endless string
 	// answers to pings: what comes back for a message; nil closes the connection.
 	answer func(message []byte) []byte
 	// counters is what it says of its CPU; "" for that nobody counts there.
@@ -313,8 +375,7 @@ func (h hostile) session(control, data net.Listener) {
 	lines := bufio.NewReader(connection)
 	_, _ = lines.ReadString('\n')
 	if h.greeting != "" {
-		_, _ = io.WriteString(connection, h.greeting)
-		_, _ = io.Copy(io.Discard, connection)
+		h.greet(connection)
 		return
 	}
 	_, _ = fmt.Fprintf(connection, "ok %d 3 far 6.1\nenvironment EF_POLL_USEC=100\nintroduced\n", data.Addr().(*net.TCPAddr).Port)
@@ -353,6 +414,16 @@ func (h hostile) session(control, data net.Listener) {
 	}
 }
 
+// greet says nothing but the greeting, for a minute at most.
+func (h hostile) greet(connection net.Conn) {
+	_ = connection.SetDeadline(time.Now().Add(time.Minute))
+	_, err := io.WriteString(connection, h.greeting)
+	for err == nil && h.endless != "" {
+		_, err = io.WriteString(connection, h.endless)
+	}
+	_, _ = io.Copy(io.Discard, connection)
+}
+
 func TestHostilePeers(t *testing.T) {
 	cases := map[string]struct {
 		peer hostile
@@ -363,6 +434,7 @@ func TestHostilePeers(t *testing.T) {
 		"zeros":                  {hostile{greeting: "ok\x00\x00\n"}, latency.ReasonStranger},
 		"a port of nowhere":      {hostile{greeting: "ok 99999 0 far 6.1\n"}, latency.ReasonStranger},
 		"a server that will not": {hostile{greeting: "error not \x1b[31mtoday\n"}, latency.ReasonRefused},
+		"variables without end":  {hostile{greeting: "ok 9 3 far 6.1\n", endless: strings.Repeat("environment EF_A=b\n", 100)}, latency.ReasonStranger},
 		"another answer": {hostile{answer: func(m []byte) []byte {
 			changed := bytes.Clone(m)
 			changed[len(changed)-1]++
@@ -391,6 +463,23 @@ func TestHostilePeers(t *testing.T) {
 			}
 			if tc.want == latency.ReasonPeerVanished && len(got.Sizes) != 1 {
 				t.Errorf("what was measured before is %d sizes", len(got.Sizes))
+			}
+		})
+	}
+}
+
+// TestProgramsThatGoOn: one that prints what cannot be read is ended, and does not hold the measurement for as long as it prints.
+func TestProgramsThatGoOn(t *testing.T) {
+	for name, tc := range map[string]struct{ prints, want string }{
+		"lines that are not known": {"hello", "no such line is known"},
+		"variables of a server":    {"environment EF_A=b", "the server names more than 256 variables of its environment"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			script := fmt.Sprintf("echo '%s' && exec yes '%s'", protocolLine, tc.prints)
+			if _, err := runClient(ctx, "sh", nil, []string{"-c", script}, func(Progress) {}); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("the error is %v, want %q", err, tc.want)
 			}
 		})
 	}
