@@ -37,7 +37,7 @@ const (
 	ReasonLoss Reason = "Loss"
 	// ReasonLateSends is more messages that left late than the budget has.
 	ReasonLateSends Reason = "LateSends"
-	// ReasonTooFewSamples is a percentile of the budget that the samples do not carry.
+	// ReasonTooFewSamples is a percentile of the budget that the samples do not carry, or no sample at all.
 	ReasonTooFewSamples Reason = "TooFewSamples"
 	// ReasonNotAccelerated is a path through the kernel where another was asked for, or one that is not known.
 	ReasonNotAccelerated Reason = "NotAccelerated"
@@ -122,14 +122,6 @@ func judgeTimes(result *Result, budget Budget) Outcome {
 	if result.Load != nil {
 		return result.Load.Outcome(budget.LeastPerSecond)
 	}
-	if !budget.asks() {
-		for i := range result.Rates {
-			if one := judgeRate(&result.Rates[i], Budget{}); one.Verdict != Passed {
-				return one
-			}
-		}
-		return Outcome{Passed, ReasonMeasured, "measured, without a budget"}
-	}
 	var found []Outcome
 	if result.Kind == KindPingPong {
 		for i := range result.Sizes {
@@ -140,7 +132,11 @@ func judgeTimes(result *Result, budget Budget) Outcome {
 	for i := range result.Rates {
 		found = append(found, judgeRate(&result.Rates[i], budget))
 	}
-	return worst(found)
+	outcome := worst(found)
+	if outcome.Verdict == Passed && !budget.asks() {
+		return Outcome{Passed, ReasonMeasured, "measured, without a budget"}
+	}
+	return outcome
 }
 
 // JudgePath reports whether messages took another path than the budget asks for, and what that is worth.

@@ -30,7 +30,8 @@ func TestJudge(t *testing.T) {
 		budget  Budget
 		want    Outcome
 	}{
-		"no budget": {1000, 1, Budget{}, Outcome{Passed, ReasonMeasured, "measured, without a budget"}},
+		"no budget":                {1000, 1, Budget{}, Outcome{Passed, ReasonMeasured, "measured, without a budget"}},
+		"no budget, and no answer": {0, 7, Budget{}, Outcome{Inconclusive, ReasonTooFewSamples, "1 bytes: no message came back"}},
 		"within": {1000, 0, Budget{Limits: []Limit{{50, 600}, {90, 901}}, MaximumNanoseconds: 1000, LossPartsPerMillion: &none},
 			Outcome{Passed, ReasonWithinBudget, "within the budget"}},
 		"over": {1000, 0, Budget{Limits: []Limit{{90, 900}}}, Outcome{Failed, ReasonOverBudget, "1 bytes: 90 % is 901ns, and the budget has 900ns"}},
@@ -61,8 +62,27 @@ func TestJudge(t *testing.T) {
 			}
 		})
 	}
-	if got := Judge(&Result{}, Budget{MaximumNanoseconds: 1}); got.Verdict != Inconclusive {
-		t.Errorf("a measurement of nothing is %+v", got)
+	for _, budget := range []Budget{{}, {MaximumNanoseconds: 1}} {
+		if got := Judge(&Result{}, budget); got.Verdict != Inconclusive {
+			t.Errorf("a measurement of nothing is %+v", got)
+		}
+	}
+}
+
+// TestJudgeWithoutAnswers: what has no sample of one size, or of one rate, has measured nothing there, also where nothing is asked of it.
+func TestJudgeWithoutAnswers(t *testing.T) {
+	sizes := measured(t, 1000, 0)
+	sizes.Sizes[1].Distribution, sizes.Sizes[1].Lost = Distribution{}, 9
+	rate := Rate{PerSecond: 100, AchievedPerSecond: 100, Load: Stream{Sent: 1000}, FromIntended: sizes.Sizes[0].Distribution}
+	silent := rate
+	silent.FromIntended, silent.AnswersWanted, silent.AnswersLost = Distribution{}, 1000, 1000
+	for want, result := range map[string]*Result{
+		"64 bytes: no message came back":              sizes,
+		"100 messages a second: no message came back": {Kind: KindRateSweep, Sizes: sizes.Sizes[:1], Rates: []Rate{rate, silent}},
+	} {
+		if diff := cmp.Diff(Outcome{Inconclusive, ReasonTooFewSamples, want}, Judge(result, Budget{})); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
 	}
 }
 

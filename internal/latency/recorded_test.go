@@ -30,6 +30,10 @@ func TestJudgeRecorded(t *testing.T) {
 	blind := func(r Recorded) Recorded { r.Rate.FromIntended, r.Highest = Distribution{}, Distribution{}; return r }
 	slow := func(r Recorded) Recorded { r.Rate.AchievedPerSecond *= 0.97; return r }
 	growing := SearchOptions{Confirm: time.Minute, Growth: 2, GrowthPercent: 99, Budget: Budget{LossPartsPerMillion: new(float64)}}
+	all := 1e6
+	growingOfSome := growing
+	growingOfSome.Budget.LossPartsPerMillion = &all
+	unanswered := func(r Recorded) Recorded { r.Rate.AnswersWanted, r.Rate.AnswersLost = 10_200, 200; return r }
 	lossOnly := SearchOptions{Confirm: time.Minute, Budget: Budget{LossPartsPerMillion: new(float64)}}
 	for name, tc := range map[string]struct {
 		runs    []Recorded
@@ -51,6 +55,8 @@ func TestJudgeRecorded(t *testing.T) {
 		"grown":                 {[]Recorded{recordedRun(100, 0, 10, 11), recordedRun(200, 0, 24, 25)}, growing, "100..200 Growth false"},
 		"perhaps grown":         {[]Recorded{recordedRun(100, 0, 10, 11), recordedRun(200, 0, 20, 21)}, growing, "100..200 Coarse false"},
 		"not grown":             {[]Recorded{recordedRun(100, 0, 10, 11), recordedRun(200, 0, 18, 19)}, growing, "200..0  false"},
+		"grown, or unanswered":  {[]Recorded{recordedRun(100, 0, 10, 11), unanswered(recordedRun(200, 0, 18, 19))}, growingOfSome, "100..200 Loss false"},
+		"an unanswered lowest":  {[]Recorded{unanswered(recordedRun(100, 0, 10, 11)), recordedRun(200, 0, 18, 19)}, growingOfSome, "0..100 Loss false"},
 		"the generator's limit": {[]Recorded{recordedRun(100, 0, 10, 20), slow(recordedRun(200, 0, 10, 20))}, limit(20), "100..200 GeneratorLimit false"},
 		"no latencies":          {[]Recorded{blind(recordedRun(100, 0, 0, 0)), blind(recordedRun(200, 3, 0, 0))}, lossOnly, "100..200 Loss false"},
 		"no latencies to judge": {[]Recorded{blind(recordedRun(100, 0, 0, 0))}, limit(20), "0..100 TooFewSamples false"},

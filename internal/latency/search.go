@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -37,7 +38,7 @@ type SearchOptions struct {
 	Longest time.Duration
 	// Retries is how often a failed trial is made again before its rate counts as failed.
 	Retries int
-	// Growth is by how much the percentile GrowthPercent may be above that of the low rate; 0 for no limit.
+	// Growth is by how much the percentile GrowthPercent, which is one of Ladder, may be above that of the low rate; 0 for no limit.
 	Growth        float64
 	GrowthPercent float64
 	// Probes a second are measured beside the load.
@@ -90,6 +91,9 @@ type Search struct {
 
 // NewSearch begins a search.
 func NewSearch(options SearchOptions) (*Search, error) {
+	if err := options.check(); err != nil {
+		return nil, err
+	}
 	if percent := options.highestPercent(); percent > 0 && !carries(options.Probes, options.Search, percent) {
 		return nil, fmt.Errorf("%d probes a second for %s do not carry %g %%, which takes %d samples: send more, or search longer", options.Probes, options.Search, percent, Samples(percent))
 	}
@@ -121,6 +125,10 @@ func (o *SearchOptions) check() error {
 func (o *SearchOptions) checkRules() error {
 	if o.Granularity < 0.001 || o.Granularity > 1 || o.Retries < 0 || o.Growth < 0 || o.Growth > 0 && o.Growth < 1 {
 		return fmt.Errorf("granularity %g is from 0.001 to 1, and growth %g at least 1", o.Granularity, o.Growth)
+	}
+	// No distribution has another one, so that no trial could pass.
+	if o.Growth > 0 && !slices.Contains(Ladder(), o.GrowthPercent) {
+		return fmt.Errorf("the growth of %g %%: it is of one of the percentiles %v", o.GrowthPercent, Ladder())
 	}
 	return nil
 }
@@ -221,24 +229,39 @@ func (s *Search) judge(rate *Rate) Outcome {
 		// A short trial shows what is far too much.
 		return Outcome{Passed, ReasonTooFewSamples, outcome.Message}
 	}
+	if outcome.Verdict == Passed && s.options.Growth > 0 && s.step.Phase != PhaseSniff {
+		outcome = s.judgeGrowth(rate)
+	}
 	if outcome.Verdict != Passed {
 		return outcome
 	}
-	if (s.step.Phase == PhaseSearch || s.step.Phase == PhaseConfirm) && s.options.Growth > 0 {
-		now, carried := rate.FromIntended.At(s.options.GrowthPercent)
-		low, lowCarried := s.low.At(s.options.GrowthPercent)
-		if !carried || !lowCarried {
-			return Outcome{Inconclusive, ReasonTooFewSamples, fmt.Sprintf("the samples do not carry %g %%, which takes %d", s.options.GrowthPercent, Samples(s.options.GrowthPercent))}
-		}
-		// One way is estimated. Where the estimate at the low rate comes out near nothing, or at nothing, every other would be many times as long,
-		// so that it counts as at least the way back that was taken off, which is as long.
-		least := max(low.Nanoseconds, rate.WayBackNanoseconds)
-		if float64(now.Nanoseconds) > s.options.Growth*float64(least) {
-			return Outcome{Failed, ReasonGrowth, fmt.Sprintf("%d messages a second: %g %% is %s, more than %g times the %s at %d", rate.PerSecond,
-				s.options.GrowthPercent, time.Duration(now.Nanoseconds), s.options.Growth, time.Duration(least), s.options.Minimum)}
-		}
-	}
 	return Outcome{Passed, ReasonWithinBudget, "within the budget"}
+}
+
+// judgeGrowth holds the percentile whose growth is bounded against that of the low rate; of the low rate itself it only has to be known. A message without an
+// answer is later than any other: where more than its rest had none, the percentile of those that had says nothing.
+func (s *Search) judgeGrowth(rate *Rate) Outcome {
+	percent, d := s.options.GrowthPercent, &rate.FromIntended
+	if !IsAnswered(percent, d.Samples, rate.AnswersLost) {
+		return Outcome{Failed, ReasonLoss, fmt.Sprintf("%d messages a second: %d of %d messages had no answer, so that no %g %% of them had one, however late",
+			rate.PerSecond, rate.AnswersLost, rate.AnswersLost+d.Samples, percent)}
+	}
+	if s.step.Phase == PhaseLow {
+		return Outcome{Verdict: Passed}
+	}
+	now, carried := d.At(percent)
+	low, lowCarried := s.low.At(percent)
+	if !carried || !lowCarried {
+		return Outcome{Inconclusive, ReasonTooFewSamples, fmt.Sprintf("the samples do not carry %g %%, which takes %d", percent, Samples(percent))}
+	}
+	// One way is estimated. Where the estimate at the low rate comes out near nothing, or at nothing, every other would be many times as long,
+	// so that it counts as at least the way back that was taken off, which is as long.
+	least := max(low.Nanoseconds, rate.WayBackNanoseconds)
+	if float64(now.Nanoseconds) > s.options.Growth*float64(least) {
+		return Outcome{Failed, ReasonGrowth, fmt.Sprintf("%d messages a second: %g %% is %s, more than %g times the %s at %d", rate.PerSecond,
+			percent, time.Duration(now.Nanoseconds), s.options.Growth, time.Duration(least), s.options.Minimum)}
+	}
+	return Outcome{Verdict: Passed}
 }
 
 func (s *Search) pass(rate Rate) {

@@ -22,6 +22,8 @@ type world struct {
 	cut float64
 	// mute is the rate from which probes do not come back; 0 for none.
 	mute uint64
+	// deaf is the rate from which two probes in three have no answer, which is told; 0 for none.
+	deaf uint64
 	// back is what was taken off as the way back, which leaves nothing of any latency below grows; 0 for latencies that are told whole.
 	back int64
 	seen map[uint64]bool
@@ -71,6 +73,9 @@ func (w *world) trial(t *testing.T, step Step) Rate {
 	if rate.FromIntended, err = Distribute(samples); err != nil {
 		t.Fatal(err)
 	}
+	if w.deaf > 0 && step.Rate >= w.deaf {
+		rate.AnswersWanted, rate.AnswersLost = uint64(3*len(samples)), uint64(2*len(samples))
+	}
 	return rate
 }
 
@@ -116,6 +121,10 @@ func TestSearchFindsTheCapacity(t *testing.T) {
 }
 
 func TestSearchOutcomes(t *testing.T) {
+	grownMedian := func(o *SearchOptions) {
+		all := 1e6
+		o.Growth, o.GrowthPercent, o.Budget.LossPartsPerMillion = 5, 50, &all
+	}
 	cases := map[string]struct {
 		world  world
 		change func(*SearchOptions)
@@ -138,6 +147,9 @@ func TestSearchOutcomes(t *testing.T) {
 			Outcome{Inconclusive, ReasonGeneratorLimit, "every rate up to 10000000 messages a second passed"}},
 		"growth from nothing, to ten times the way back": {world{capacity: 1e9, generator: 1e9, grows: 70_000, back: 5}, func(o *SearchOptions) { o.Growth = 5 }, 0,
 			Outcome{Passed, ReasonMeasured, "the highest rate that passes is from 69"}},
+		"growth where most have no answer": {world{capacity: 1e9, generator: 1e9, deaf: 70_000}, grownMedian, 100_000, Outcome{Failed, ReasonRate, "69"}},
+		"growth from where most have no answer": {world{capacity: 1e9, generator: 1e9, deaf: 1}, grownMedian, 0,
+			Outcome{Inconclusive, ReasonLoss, "no rate passed: 1000 messages a second: 20000 of 30000 messages had no answer, so that no 50 % of them had one"}},
 		"latency": {world{capacity: 1e9, generator: 1e9, grows: 30_000}, func(o *SearchOptions) { o.Budget.Limits = []Limit{{99, 10_000}} }, 0,
 			Outcome{Passed, ReasonMeasured, "the highest rate that passes is from 29"}},
 		"luck":  {world{capacity: 1e9, generator: 1e9, lucky: 20_000}, func(o *SearchOptions) { o.Maximum = 50_000 }, 0, Outcome{Passed, ReasonMeasured, "the highest rate that passes is from 19"}},
@@ -226,6 +238,26 @@ func TestSearchRefuses(t *testing.T) {
 		change(&bad)
 		if _, err := NewSearch(bad); err == nil {
 			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// TestGrowthOfNoPercentile: no distribution has another percentile than those of the ladder, so that nobody searches for one.
+func TestGrowthOfNoPercentile(t *testing.T) {
+	for _, tc := range []struct {
+		growth, percent float64
+		want            string
+	}{
+		{2, 50, ""}, {2, 90, ""}, {0, 0, ""}, {0, 95, ""},
+		{2, 95, "the growth of 95 %: it is of one of the percentiles [50 90 99"}, {2, 0, "the growth of 0 %"}, {2, 100, "the growth of 100 %"}, {2, 101, "the growth of 101 %"},
+	} {
+		options := SearchOptions{
+			Minimum: 1, Start: 2, Maximum: 3, Granularity: 0.1, Sniff: time.Second, Search: 10 * time.Second, Confirm: time.Minute, Probes: 2000, Growth: tc.growth, GrowthPercent: tc.percent,
+		}
+		for name, begin := range map[string]func(SearchOptions) (*Search, error){"probes": NewSearch, "runs": NewSearchOfRuns} {
+			if _, err := begin(options); (err != nil) != (tc.want != "") || err != nil && !strings.HasPrefix(err.Error(), tc.want) {
+				t.Errorf("%s, growth %g of %g %%: %v, want %q", name, tc.growth, tc.percent, err, tc.want)
+			}
 		}
 	}
 }

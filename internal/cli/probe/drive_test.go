@@ -109,6 +109,7 @@ func TestDriveRefuses(t *testing.T) {
 		"one that prints else":   {[]string{"--", generatorProgram(t, "#!/bin/sh\necho fine\n"), ratePlace, secondsPlace}, "at 1000 messages a second: "},
 		"one that prints much":   {[]string{"--", "sh", "-c", "head -c 70000000 /dev/zero", ratePlace, secondsPlace}, "it has printed more than the 67108864 bytes of the longest record"},
 		"rates that descend":     {[]string{"--minimum", "5", "--start", "2", "--", program, ratePlace, secondsPlace}, "the least, the first and the most ascend"},
+		"another percentile":     {[]string{"--growth-percentile", "95", "--", program, ratePlace, secondsPlace}, "the growth of 95 %: it is of one of the percentiles"},
 		"a limit without number": {[]string{"--limit", "x", "--", program, ratePlace, secondsPlace}, "--limit x"},
 	} {
 		t.Run(name, func(t *testing.T) {

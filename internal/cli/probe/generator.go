@@ -66,7 +66,7 @@ func ofRecords(kind latency.Kind, program, version string) *latency.Result {
 func (f *budgetFlags) registerRecorded(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.limits, "limit", nil, "a rate passes up to this latency of a percentile, such as 99=100us; may be repeated")
 	flags.DurationVar(&f.maximum, "maximum", 0, "a rate passes when no message takes longer; 0 for no limit")
-	flags.Float64Var(&f.loss, "loss", -1, "a rate passes with up to so many lost messages, in parts per million; -1 for none")
+	flags.Float64Var(&f.loss, "loss", -1, lossOfRates)
 }
 
 // recordedForms are the forms in which their results are written.

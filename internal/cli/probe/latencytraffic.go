@@ -76,7 +76,7 @@ func (e *testEnd) register(flags *pflag.FlagSet) {
 	flags.IntVar(&e.messages, "messages", traffic.DefaultRequest().MaximumPings, "with how many messages of a size it ends, when they go one at a time")
 	flags.UintSliceVar(&e.rates, "rates", nil, "rates in messages a second, with one size")
 	flags.IntVar(&e.answers, "answers", 1000, "of about how many messages of each rate the time is taken")
-	e.limits.register(flags)
+	e.limits.register(flags, lossOfRates)
 	e.search.register(flags)
 	flags.Var(e.sockets, "sockets", "whose sockets the program has: those that LD_PRELOAD and the like make of them, or the kernel's")
 	flags.StringVar(&e.program, "program", "", "`PATH` of lowlatency-traffic; beside this program, or on PATH, without it")

@@ -56,7 +56,7 @@ Latencies are those of probes, a second stream of few messages.`,
 			return flags.run(command, flags.measure)
 		},
 	}
-	flags.streamFlags.register(command.Flags(), root)
+	flags.streamFlags.register(command.Flags(), root, lossOfRates)
 	flags.searchFlags.register(command.Flags())
 	flags.registerLongest(command.Flags())
 	return command

@@ -67,7 +67,7 @@ the server, and what is of the client's own host.`,
 		},
 	}
 	flags.trafficFlags.register(command.Flags(), root)
-	flags.budgetFlags.register(command.Flags())
+	flags.budgetFlags.register(command.Flags(), lossOfAll)
 	flags.register(command.Flags())
 	return command
 }

@@ -41,10 +41,10 @@ func newStreamFlags() *streamFlags {
 	}
 }
 
-func (f *streamFlags) register(flags *pflag.FlagSet, root string) {
+func (f *streamFlags) register(flags *pflag.FlagSet, root, loss string) {
 	r := &f.request
 	f.trafficFlags.register(flags, root)
-	f.budgetFlags.register(flags)
+	f.budgetFlags.register(flags, loss)
 	flags.Var(f.transport, "transport", "what carries messages")
 	flags.Var(f.waiting, "wait", "how the server waits, and this end for the way back: ask the socket again and again, or sleep in the kernel")
 	flags.StringVar(&r.Group, "group", r.Group, "with --transport multicast, the `GROUP` that both ends send to")
@@ -90,7 +90,7 @@ round trip with one message at a time. A rate that the sender missed by more tha
 			return flags.run(command, flags.measure)
 		},
 	}
-	flags.register(command.Flags(), root)
+	flags.register(command.Flags(), root, lossOfAll)
 	command.Flags().UintSliceVar(&flags.rates, "rates", []uint{10_000, 50_000, 100_000}, "rates in messages a second")
 	command.Flags().DurationVar(&flags.request.Duration, "duration", flags.request.Duration, "how long to measure each rate")
 	command.Flags().IntVar(&flags.request.Answers, "answers", flags.request.Answers, "of about how many messages of each rate the time is taken")

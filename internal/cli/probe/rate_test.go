@@ -69,6 +69,7 @@ func TestStreamsRefuse(t *testing.T) {
 		"a limit":         {[]string{"rate", "--client", "far", "--program", "x", "--limit", "99"}, "a limit is PERCENT=LATENCY"},
 		"few probes":      {[]string{"load", "--client", "far", "--program", "x", "--limit", "99.99=1ms"}, "do not carry 99.99 %"},
 		"no growth":       {[]string{"load", "--client", "far", "--program", "x", "--growth", "0.5"}, "growth 0.5 at least 1"},
+		"a percentile":    {[]string{"load", "--client", "far", "--program", "x", "--growth-percentile", "95"}, "the growth of 95 %: it is of one of the percentiles"},
 		"a loss":          {[]string{"load", "--client", "far", "--program", "x", "--limit", "1"}, "a limit is PERCENT=LATENCY"},
 	}
 	for name, tc := range cases {

@@ -99,11 +99,14 @@ func (f *samplesFlags) run(out io.Writer, args []string) error {
 // mostOfSamples is how many bytes a file of samples may have: recorded.ParseSamples takes 50 million of them.
 const mostOfSamples = 1 << 30
 
+// largestSampled is how many bytes the largest messages have, which are those of sfnt-pingpong over TCP.
+const largestSampled = 65536
+
 // read reads the samples of a size from SIZE=FILE.
 func (f *samplesFlags) read(pinger recorded.Pinger, arg string) (latency.Size, error) {
 	word, file, found := strings.Cut(arg, "=")
-	bytes, err := strconv.ParseUint(word, 10, 16)
-	if !found || err != nil || file == "" {
+	bytes, err := strconv.ParseUint(word, 10, 32)
+	if !found || err != nil || bytes > largestSampled || file == "" {
 		return latency.Size{}, fmt.Errorf("%q is not SIZE=FILE, as 64=zf-64.txt is, with a size in bytes", arg)
 	}
 	content, err := inputfile.Read(file, mostOfSamples)

@@ -145,9 +145,16 @@ type budgetFlags struct {
 	accelerated bool
 }
 
-func (f *budgetFlags) register(flags *pflag.FlagSet) {
+const (
+	// lossOfAll and lossOfRates say what the limit of loss is of a measurement, and of the rates that a search tries.
+	lossOfAll   = "fail when more messages are lost, in parts per million; -1 for no limit"
+	lossOfRates = "a rate passes with up to so many lost messages, in parts per million; -1, as 0, lets none be lost"
+)
+
+// register registers all limits, that of loss with words of its own.
+func (f *budgetFlags) register(flags *pflag.FlagSet, loss string) {
 	f.registerLatencies(flags)
-	flags.Float64Var(&f.loss, "loss", -1, "fail when more messages are lost, in parts per million; -1 for no limit")
+	flags.Float64Var(&f.loss, "loss", -1, loss)
 	flags.BoolVar(&f.accelerated, "accelerated", false, "do not judge what went through the kernel's network stack")
 }
 

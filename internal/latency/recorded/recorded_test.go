@@ -230,6 +230,65 @@ func TestRecordsOfGenerators(t *testing.T) {
 	}
 }
 
+// TestLostProbes: a probe that is lost has no latency, which is later than all others, and is counted once.
+func TestLostProbes(t *testing.T) {
+	const whole = `{"stats": {"total": {"opackets": 11000, "ipackets": 10800}, "flow_stats": {%s}, "latency": {"5": {"err_cntrs": {"dropped": 150, "out_of_order": 2, "dup": 1}, ` +
+		`"latency": {"histogram": {"10": 850}}}}}}`
+	type counts struct {
+		Load         latency.Stream
+		Probes       *latency.Stream
+		Wanted, Lost uint64
+	}
+	for name, tc := range map[string]struct {
+		text string
+		want counts
+	}{
+		"groups of their own": {strings.Replace(trex(10, quiet), `"dropped": 0`, `"dropped": 150`, 1), counts{
+			latency.Stream{Sent: 1_000_000, Lost: 10}, &latency.Stream{Sent: 10_000, Lost: 150, Reordered: 1}, 10_000, 150,
+		}},
+		"a total with them": {fmt.Sprintf(whole, `"5": {"tx_pkts": {"0": 1000}}`), counts{
+			latency.Stream{Sent: 10_000, Lost: 50}, &latency.Stream{Sent: 1000, Lost: 150, Reordered: 2, Duplicates: 1}, 1000, 150,
+		}},
+		"a total with as many as nobody knows": {fmt.Sprintf(whole, ""), counts{
+			latency.Stream{Sent: 11_000, Lost: 50}, &latency.Stream{Lost: 150, Reordered: 2, Duplicates: 1}, 1000, 150,
+		}},
+		"nothing else": {fmt.Sprintf(whole, `"5": {"tx_pkts": {"0": 11000}}`), counts{
+			latency.Stream{Sent: 11_000, Lost: 200, Reordered: 2, Duplicates: 1}, nil, 11_000, 150,
+		}},
+		"more lost than the others were": {fmt.Sprintf(strings.Replace(whole, "10800", "0", 1), `"5": {"tx_pkts": {"0": 10000}}`), counts{
+			latency.Stream{Sent: 1000, Lost: 1000}, &latency.Stream{Sent: 10_000, Lost: 150, Reordered: 2, Duplicates: 1}, 10_000, 150,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run, err := Parse(TRex, []byte(tc.text), 1000, time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := counts{run.Rate.Load, run.Rate.Probes, run.Rate.AnswersWanted, run.Rate.AnswersLost}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestLostProbesAreLate: 150 of 10150 probes are more than the rest of 99 %, and less than that of 90 %.
+func TestLostProbesAreLate(t *testing.T) {
+	run, err := Parse(TRex, []byte(strings.Replace(trex(0, quiet), `"dropped": 0`, `"dropped": 150`, 1)), 100_000, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for percent, want := range map[float64]latency.Reason{99: latency.ReasonLoss, 90: latency.ReasonWithinBudget} {
+		all := 1e6
+		load, err := latency.JudgeRecorded([]latency.Recorded{run.Recorded}, latency.SearchOptions{
+			Confirm: time.Minute, Budget: latency.Budget{LossPartsPerMillion: &all, Limits: []latency.Limit{{Percent: percent, Nanoseconds: 1_000_000}}},
+		})
+		if err != nil || load.Trials[0].Outcome.Reason != want {
+			t.Errorf("%g %%: %+v, %v, want %s", percent, load.Trials, err, want)
+		}
+	}
+}
+
 // before is what of a text comes before a part of it.
 func before(text, part string) string {
 	text, _, _ = strings.Cut(text, part)

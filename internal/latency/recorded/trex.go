@@ -5,6 +5,7 @@ package recorded
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,13 +23,16 @@ type trexRecord struct {
 		Version string `json:"version"`
 	} `json:"server"`
 	Stats *struct {
-		Total *struct {
-			Out *count `json:"opackets"`
-			In  *count `json:"ipackets"`
-		} `json:"total"`
+		Total   *trexTotal                 `json:"total"`
 		Flows   map[string]json.RawMessage `json:"flow_stats"`
 		Latency map[string]json.RawMessage `json:"latency"`
 	} `json:"stats"`
+}
+
+// trexTotal are the messages of all ports.
+type trexTotal struct {
+	Out *count `json:"opackets"`
+	In  *count `json:"ipackets"`
 }
 
 // trexFlow are the messages of a group of streams, by ports and in total.
@@ -81,17 +85,37 @@ func (r *Run) readTRex(text []byte) error {
 	if err := r.readFlows(record.Stats.Flows, probes); err != nil {
 		return err
 	}
-	if r.Rate.Load.Sent == 0 {
-		total := record.Stats.Total
-		if total == nil || total.Out == nil || total.In == nil {
-			return errors.New(`the record has neither flow_stats of a stream nor opackets and ipackets of "total"`)
-		}
-		if r.Rate.Load, err = streamOf(uint64(*total.Out), uint64(*total.In)); err != nil {
-			return err
-		}
+	if r.Rate.FromIntended, r.Highest, err = lengths.distributions(); err != nil {
+		return err
 	}
-	r.Rate.FromIntended, r.Highest, err = lengths.distributions()
-	return err
+	if p := r.Rate.Probes; p != nil {
+		// Latencies are those of the probes that came.
+		r.Rate.AnswersWanted, r.Rate.AnswersLost = cmp.Or(p.Sent, p.Lost+r.Rate.FromIntended.Samples), p.Lost
+	}
+	if r.Rate.Load.Sent > 0 {
+		return nil
+	}
+	return r.readTotal(record.Stats.Total)
+}
+
+// readTotal reads what became of the messages of the load where no group of streams has them. The total has the probes, too, which are counted as such; where
+// there is nothing else, they are the load.
+func (r *Run) readTotal(total *trexTotal) (err error) {
+	if total == nil || total.Out == nil || total.In == nil {
+		return errors.New(`the record has neither flow_stats of a stream nor opackets and ipackets of "total"`)
+	}
+	load := &r.Rate.Load
+	if *load, err = streamOf(uint64(*total.Out), uint64(*total.In)); err != nil || r.Rate.Probes == nil {
+		return err
+	}
+	probes := r.Rate.Probes
+	if probes.Sent >= load.Sent {
+		load.Reordered, load.Duplicates, r.Rate.Probes = probes.Reordered, probes.Duplicates, nil
+		return nil
+	}
+	load.Sent -= probes.Sent
+	load.Lost = min(load.Lost-min(load.Lost, probes.Lost), load.Sent)
+	return nil
 }
 
 // readLatency reads the groups of streams whose latency was taken, and their latencies together.
