@@ -415,6 +415,10 @@ func jobAttempts(thief client.Client) []attempt {
 		{who, "a server in the host's network", false, host(func(j *batchv1.Job) {
 			j.Spec.Template.Spec.Containers[0].Args = append(j.Spec.Template.Spec.Containers[0].Args, "--role=Server")
 		})},
+		{who, "a server in the host's network by two words", false, host(func(j *batchv1.Job) {
+			*j = *sideJob()
+			j.Spec.Template.Spec.Containers[0].Args = append(j.Spec.Template.Spec.Containers[0].Args, "--role", "Server")
+		})},
 		{who, "another kind in the host's network", false, host(func(j *batchv1.Job) {
 			j.Spec.Template.Spec.Containers[0].Args = append(j.Spec.Template.Spec.Containers[0].Args, "--kind=PingPong")
 		})},

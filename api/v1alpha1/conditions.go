@@ -137,7 +137,7 @@ const (
 	// ReasonScheduleInvalid means that spec.repeatAt of a LatencyTest cannot be read or names a time that never comes, or that its time zone does
 	// not exist. Nodes are measured, but for repetitions.
 	ReasonScheduleInvalid = "ScheduleInvalid"
-	// ReasonImageUnknown means that the operator does not know the image of its own program.
+	// ReasonImageUnknown means that the operator does not know the image of its own program, or for a LatencyTest over the network that of lowlatency-traffic.
 	ReasonImageUnknown = "ImageUnknown"
 	// ReasonNamespaceNotPermitted means that a LatencyTest would have a pod in the network namespace of its nodes, and is in a namespace that is
 	// not made for such pods.
@@ -154,6 +154,8 @@ const (
 	TestStolenTimeExceeded = "StolenTimeExceeded"
 	// TestPercentileExceeded: Failed, a percentile is beyond the budget.
 	TestPercentileExceeded = "PercentileExceeded"
+	// TestThresholdTooHigh: Inconclusive, the budget bounds interruptions that are shorter than spec.jitter.thresholdNanoseconds, which were not counted.
+	TestThresholdTooHigh = "ThresholdTooHigh"
 	// TestNoBudget: Inconclusive, neither the test nor the profile of the node has a budget.
 	TestNoBudget = "NoBudget"
 	// TestNotExclusive: Inconclusive, the kubelet gave the pod no CPUs of its own.
@@ -162,7 +164,7 @@ const (
 	TestMeasurementFailed = "MeasurementFailed"
 	// TestPodFailed: Inconclusive, the pod ended without a result.
 	TestPodFailed = "PodFailed"
-	// TestNotStarted: Inconclusive, the pod did not start in time.
+	// TestNotStarted: Inconclusive, the pod did not start in time, or the API server refused the Job.
 	TestNotStarted = "NotStarted"
 	// TestNotEnded: Inconclusive, the Job did not end within its deadline.
 	TestNotEnded = "NotEnded"
@@ -182,7 +184,7 @@ const (
 const (
 	// TestOverBudget: Failed, a latency is beyond the budget.
 	TestOverBudget = "OverBudget"
-	// TestLoss: Failed, more messages were lost than the budget allows; Inconclusive, a search found no rate without too much loss.
+	// TestLoss: Failed, more messages were lost than the budget allows; Inconclusive, a search found no rate without too much loss, or the base of a comparison lost too many.
 	TestLoss = "Loss"
 	// TestLateSends: Failed, more messages left late than the budget allows.
 	TestLateSends = "LateSends"

@@ -61,7 +61,38 @@ func latencyTestRules() []latencyTestRule {
 	for i := range inNodes {
 		inNodes[i].field = strings.Replace(inNodes[i].field, "spec.nodeSelector", "spec.nodes.nodeSelector", 1)
 	}
-	return slices.Concat(names, trafficRules(), scheduleRules(), loadRules(), comparisonRules(), stackRules(), groupRules(), inNodes)
+	return slices.Concat(names, thresholdRules(), trafficRules(), scheduleRules(), loadRules(), loadTimeRules(), comparisonRules(), stackRules(), groupRules(), inNodes)
+}
+
+// thresholdRules returns cases of the CEL rule about what kind Jitter does not count.
+func thresholdRules() []latencyTestRule {
+	of := func(threshold int32, budget v1alpha1.LatencyBudget) func(*latencyTest) {
+		return func(t *latencyTest) {
+			t.Spec.Budget = &budget
+			if threshold > 0 {
+				t.Spec.Jitter = &v1alpha1.JitterTest{ThresholdNanoseconds: threshold}
+			}
+		}
+	}
+	percentile := func(nanoseconds int64) v1alpha1.LatencyBudget {
+		return v1alpha1.LatencyBudget{Percentiles: []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P50, Nanoseconds: nanoseconds}}}
+	}
+	longest, stolen := v1alpha1.LatencyBudget{MaximumNanoseconds: 500}, v1alpha1.LatencyBudget{StolenPartsPerMillion: 1}
+	var rules []latencyTestRule
+	for _, one := range []struct{ accepted, rejected func(*latencyTest) }{
+		{of(0, longest), of(0, v1alpha1.LatencyBudget{MaximumNanoseconds: 499})},
+		{of(500, longest), of(501, longest)},
+		{of(500, stolen), of(501, stolen)},
+		{of(500, percentile(0)), of(501, percentile(0))},
+		{of(600, percentile(600)), of(600, percentile(599))},
+	} {
+		rules = append(rules, latencyTestRule{
+			field: "spec", message: "spec.budget of kind Jitter cannot bound what spec.jitter.thresholdNanoseconds (500 when omitted) leaves out: maximumNanoseconds is at least as long, " +
+				"and above 500 so are percentiles, and stolenPartsPerMillion is not judged.",
+			accepted: one.accepted, rejected: one.rejected,
+		})
+	}
+	return rules
 }
 
 // repeatsAt gives a test a schedule.
@@ -206,12 +237,13 @@ func groupRules() []latencyTestRule {
 	group := func(transport v1alpha1.TestTransport, address string) func(*latencyTest) {
 		return pingPong(func(t *latencyTest) { t.Spec.Traffic.Transport, t.Spec.Traffic.MulticastGroup = transport, address })
 	}
-	rules := append(make([]latencyTestRule, 0, 6), latencyTestRule{
+	rules := append(make([]latencyTestRule, 0, 7), latencyTestRule{
 		field: "spec.traffic", message: "spec.traffic.multicastGroup stands with transport Multicast only.",
 		accepted: group(v1alpha1.TransportMulticast, "239.192.1.7"), rejected: group(v1alpha1.TransportUDP, "239.192.1.7"),
 	})
 	for _, one := range []struct{ accepted, rejected, message string }{
 		{"239.255.255.255", "240.0.0.1", "a group of multicast is an address of IPv4 from 224.0.0.0 to 239.255.255.255, such as 239.192.1.7."},
+		{"239.192.1.7", "239.192.01.7", "a group of multicast is an address of IPv4 from 224.0.0.0 to 239.255.255.255, such as 239.192.1.7."},
 		{"224.0.2.0", "ff05::142", "a group of ff00::/8 cannot be measured: messages of LatencyTests go over IPv4, so name a group of IPv4, such as 239.192.1.7."},
 		{
 			"224.1.0.0", "224.0.0.251",
@@ -271,15 +303,10 @@ func loadSearchFor(budget v1alpha1.LatencyBudget, search v1alpha1.LoadSearchTest
 // loadRules returns a case for each CEL rule about searches for the highest rate.
 func loadRules() []latencyTestRule {
 	type search = v1alpha1.LoadSearchTest
-	at99 := []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P99, Nanoseconds: 1}}
-	lasts := func(seconds int32, given search) func(*latencyTest) {
-		return func(t *latencyTest) {
-			loadSearch(given)(t)
-			t.Spec.DurationSeconds = seconds
-		}
-	}
+	at99, at9999 := []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P99, Nanoseconds: 1}}, []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P9999, Nanoseconds: 1}}
 	const (
 		more    = "P999 100000, P9999 1000000, and P99999 is out of reach; raise spec.loadSearch.probesPerSecond or trialSeconds."
+		probes  = "a trial has 5000000 probes at most: lower spec.loadSearch.probesPerSecond (1000 when omitted), or shorten spec.loadSearch.confirmSeconds, trialSeconds or sniffSeconds."
 		carried = ": P99 takes 10000, " + more
 		grown   = ": P50, which counts when omitted, takes 200, P99 10000, " + more
 	)
@@ -304,10 +331,6 @@ func loadRules() []latencyTestRule {
 			rejected: loadSearchFor(v1alpha1.LatencyBudget{MinimumMessagesPerSecond: 51}, search{HighestMessagesPerSecond: 50}),
 		},
 		{
-			field: "spec", message: "spec.durationSeconds ends a search, so it must have time for spec.loadSearch.trialSeconds (15 when omitted) and spec.loadSearch.confirmSeconds (60 when omitted).",
-			accepted: lasts(75, search{Bytes: 24}), rejected: lasts(74, search{Bytes: 24}),
-		},
-		{
 			field: "spec.loadSearch", message: "spec.loadSearch.lowestMessagesPerSecond, firstMessagesPerSecond and highestMessagesPerSecond must not descend.",
 			accepted: loadSearch(search{LowestMessagesPerSecond: 2, FirstMessagesPerSecond: 2, HighestMessagesPerSecond: 2}),
 			rejected: loadSearch(search{LowestMessagesPerSecond: 3, HighestMessagesPerSecond: 2}),
@@ -318,8 +341,12 @@ func loadRules() []latencyTestRule {
 		},
 		{
 			field:    "spec.loadSearch",
-			message:  "a trial has 5000000 probes at most: lower spec.loadSearch.probesPerSecond (1000 when omitted), or shorten spec.loadSearch.confirmSeconds or trialSeconds.",
+			message:  probes,
 			accepted: loadSearch(search{ConfirmSeconds: 5000}), rejected: loadSearch(search{ConfirmSeconds: 5001}),
+		},
+		{
+			field: "spec.loadSearch", message: probes,
+			accepted: loadSearch(search{ProbesPerSecond: 2500, SniffSeconds: 2000}), rejected: loadSearch(search{ProbesPerSecond: 2500, SniffSeconds: 2001}),
 		},
 		{
 			field: "spec.loadSearch", message: "the probes of a trial, a tenth less, must carry spec.loadSearch.percentiles" + carried,
@@ -329,7 +356,43 @@ func loadRules() []latencyTestRule {
 			field: "spec.loadSearch", message: "the probes of a trial, a tenth less, must carry spec.loadSearch.growth.percentile" + grown,
 			accepted: loadSearch(search{ProbesPerSecond: 15, TrialSeconds: 15}), rejected: loadSearch(search{ProbesPerSecond: 14, TrialSeconds: 15}),
 		},
+		{
+			field: "spec.loadSearch", message: "the probes of a trial, a tenth less, must carry spec.loadSearch.percentiles" + carried,
+			accepted: loadSearch(search{Percentiles: at9999, ProbesPerSecond: 26}), rejected: loadSearch(search{Percentiles: at9999, ProbesPerSecond: 25}),
+		},
 	}
+}
+
+// loadTimeRules returns cases of the CEL rule about the time of a search.
+func loadTimeRules() []latencyTestRule {
+	type search = v1alpha1.LoadSearchTest
+	lasts := func(seconds int32, given search) func(*latencyTest) {
+		return func(t *latencyTest) {
+			loadSearch(given)(t)
+			t.Spec.DurationSeconds = seconds
+		}
+	}
+	var rules []latencyTestRule
+	for _, one := range []struct {
+		least int32
+		given search
+	}{
+		{75, search{Bytes: 24}},
+		{10, search{ConfirmSeconds: 5}},
+		{160, search{TrialSeconds: 60, ConfirmSeconds: 100}},
+		// Confirmations are as long as trials at least, and trials as long as sniffs and as percentiles need.
+		{200, search{TrialSeconds: 100}},
+		{90, search{SniffSeconds: 30}},
+		{224, search{Percentiles: []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P999, Nanoseconds: 1}}}},
+		{2224, search{Growth: &v1alpha1.LatencyGrowth{Percentile: v1alpha1.P9999, MaximumPercent: 300}}},
+	} {
+		rules = append(rules, latencyTestRule{
+			field: "spec", message: "spec.durationSeconds ends a search, so it must have time for spec.loadSearch.trialSeconds (when omitted 15, or what spec.loadSearch.sniffSeconds, " +
+				"percentiles and growth need) and spec.loadSearch.confirmSeconds (when omitted 60, or as long as a trial).",
+			accepted: lasts(one.least, one.given), rejected: lasts(one.least-1, one.given),
+		})
+	}
+	return rules
 }
 
 // carriedRules returns a case for each CEL rule about percentiles that no measurement would carry.
@@ -464,6 +527,10 @@ func endRules(field string, made func(func(*latencyTest)) func(*latencyTest), en
 			field: field + ".address", message: "an address is one of IPv4 with the length of its prefix, such as 192.0.2.31/24.",
 			accepted: with(v1alpha1.TestEnd{BypassNICPool: "x2", Address: "255.255.255.255/32"}),
 			rejected: with(v1alpha1.TestEnd{BypassNICPool: "x2", Address: "192.0.2.256/24"}),
+		},
+		{
+			field: field + ".address", message: "an address is one of IPv4 with the length of its prefix, such as 192.0.2.31/24.",
+			accepted: with(v1alpha1.TestEnd{BypassNICPool: "x2", Address: "0.10.100.9/0"}), rejected: with(v1alpha1.TestEnd{BypassNICPool: "x2", Address: "192.0.2.02/24"}),
 		},
 		{
 			field: field, message: "sockets needs bypassNICPool: without a pool there is no stack, and all sockets are the kernel's.",

@@ -68,6 +68,10 @@ func TestEveryRuleHasACase(t *testing.T) {
 			if len(want) == 0 {
 				t.Fatalf("the CRD has no rule")
 			}
+			for of := range want {
+				// A rule may have more than one case.
+				got[of] = min(got[of], max(want[of], 1))
+			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("rules of the CRD (-) and cases (+):\n%s", diff)
 			}

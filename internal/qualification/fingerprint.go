@@ -15,7 +15,11 @@ import (
 )
 
 // Told is what the kubelet of a node tells of it, in the status of the Node.
-type Told struct{ Kernel, SystemUUID string }
+type Told struct {
+	Kernel, SystemUUID string
+	// IsNewer says that the agent has reported nothing since the node has booted.
+	IsNewer bool
+}
 
 // FingerprintOf is what decides about the latency of a node, from what its kubelet tells of it, and from what its agent has reported. The report is nil for a
 // node that no profile governs: then machine and kernel alone are known.
@@ -24,7 +28,7 @@ func FingerprintOf(told Told, report *v1alpha1.LowLatencyNode) v1alpha1.LatencyF
 	if report != nil && report.Status.Inventory != nil {
 		found = FingerprintOfInventory(report.Spec.PlanHash, report.Status.Inventory, report.Status.BypassNICs)
 	}
-	if found.Kernel == "" {
+	if found.Kernel == "" || told.IsNewer && told.Kernel != "" {
 		found.Kernel = shorten.Value(told.Kernel, v1alpha1.MaxInventoryTextLength)
 	}
 	found.SystemUUID = shorten.Value(told.SystemUUID, v1alpha1.MaxInventoryTextLength)

@@ -71,10 +71,10 @@ func loadOf(given *v1alpha1.LoadSearchTest) *Load {
 	if given.Growth != nil {
 		l.GrowthPercentile, l.GrowthPercent = given.Growth.Percentile, given.Growth.MaximumPercent
 	}
-	trial := cmp.Or(given.TrialSeconds, min(max(defaultTrialSeconds, l.secondsForProbes()), cmp.Or(given.ConfirmSeconds, math.MaxInt32)))
+	trial := cmp.Or(given.TrialSeconds, min(max(defaultTrialSeconds, given.SniffSeconds, l.secondsForProbes()), cmp.Or(given.ConfirmSeconds, math.MaxInt32)))
 	confirm := cmp.Or(given.ConfirmSeconds, max(defaultConfirmSeconds, trial))
 	sniff := cmp.Or(given.SniffSeconds, min(defaultSniffSeconds, trial))
-	l.Sniff, l.Trial, l.Confirm = time.Duration(sniff)*time.Second, time.Duration(max(trial, sniff))*time.Second, time.Duration(confirm)*time.Second
+	l.Sniff, l.Trial, l.Confirm = time.Duration(sniff)*time.Second, time.Duration(trial)*time.Second, time.Duration(confirm)*time.Second
 	if given.Growth == nil {
 		l.GrowthPercent = int32(percent * latency.DefaultGrowth(uint64(l.ProbesPerSecond), l.Trial))
 	}

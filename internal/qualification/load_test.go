@@ -183,6 +183,7 @@ func TestParametersOfSearches(t *testing.T) {
 		"a high percentile":  {v1alpha1.LoadSearchTest{Percentiles: at(v1alpha1.P999)}, 1000, 10_000, 2 * time.Second, 112 * time.Second, 112 * time.Second},
 		"the highest percentile": {v1alpha1.LoadSearchTest{Growth: &v1alpha1.LatencyGrowth{Percentile: v1alpha1.P9999, MaximumPercent: 300}}, 1000, 10_000,
 			2 * time.Second, 1112 * time.Second, 1112 * time.Second},
+		"a long sniff":  {v1alpha1.LoadSearchTest{SniffSeconds: 90}, 1000, 10_000, 90 * time.Second, 90 * time.Second, 90 * time.Second},
 		"short":         {v1alpha1.LoadSearchTest{ConfirmSeconds: 1}, 1000, 10_000, time.Second, time.Second, time.Second},
 		"a short trial": {v1alpha1.LoadSearchTest{TrialSeconds: 1}, 1000, 10_000, time.Second, time.Second, time.Minute},
 		"long":          {v1alpha1.LoadSearchTest{TrialSeconds: 3600, ProbesPerSecond: 1}, 1000, 10_000, 2 * time.Second, time.Hour, time.Hour},

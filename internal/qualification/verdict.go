@@ -37,6 +37,44 @@ func BudgetOf(spec *v1alpha1.LatencyTestSpec, profile *v1alpha1.LowLatencyNodePr
 	}
 }
 
+// VerdictOf judges what a test has measured on a node by the budget of now; the profile is the one that governs the node, nil when none does. Nothing passes by what
+// was not looked for: interruptions that are shorter than the threshold of the test.
+func VerdictOf(spec *v1alpha1.LatencyTestSpec, profile *v1alpha1.LowLatencyNodeProfile, measured *v1alpha1.LatencyMeasurement) Verdict {
+	budget := BudgetOf(spec, profile)
+	verdict := Judge(measured, budget)
+	if verdict.Outcome != v1alpha1.LatencyPassed || measured.Network != nil {
+		return verdict
+	}
+	threshold := ParametersOf(spec).Threshold.Nanoseconds()
+	if unseen := unseenBounds(budget, threshold); len(unseen) > 0 {
+		return Verdict{v1alpha1.LatencyInconclusive, v1alpha1.TestThresholdTooHigh, fmt.Sprintf(
+			"interruptions shorter than %s were not counted, and the budget bounds %s: lower spec.jitter.thresholdNanoseconds; counted were: %s",
+			latency.Length(threshold), strings.Join(unseen, ", "), figures(measured))}
+	}
+	return verdict
+}
+
+// unseenBounds are the bounds of a budget that interruptions shorter than a threshold may exceed. What is shorter than the default threshold is no interruption where
+// shares of the time are judged: on some CPUs the loop that measures takes as long itself.
+func unseenBounds(budget *v1alpha1.LatencyBudget, threshold int64) []string {
+	var unseen []string
+	if bound := budget.MaximumNanoseconds; bound > 0 && bound < threshold {
+		unseen = append(unseen, "the longest one by "+latency.Length(bound))
+	}
+	if threshold <= defaultThresholdNanoseconds {
+		return unseen
+	}
+	for _, bound := range budget.Percentiles {
+		if bound.Nanoseconds < threshold {
+			unseen = append(unseen, "percentile "+Words(bound.Percentile)+" by "+latency.Length(bound.Nanoseconds))
+		}
+	}
+	if budget.StolenPartsPerMillion > 0 {
+		unseen = append(unseen, fmt.Sprintf("the time that they take by %d parts per million", budget.StolenPartsPerMillion))
+	}
+	return unseen
+}
+
 // Judge compares a measurement with a budget; nil is no budget. Every bound that is exceeded is named, the longest interruption
 // first, which gives the reason.
 func Judge(measured *v1alpha1.LatencyMeasurement, budget *v1alpha1.LatencyBudget) Verdict {

@@ -90,6 +90,57 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestNothingPassesByWhatWasNotCounted: interruptions shorter than the threshold are not, and a budget may bound them.
+func TestNothingPassesByWhatWasNotCounted(t *testing.T) {
+	quiet := &v1alpha1.LatencyMeasurement{CPUs: "4-5"}
+	const counted = "; counted were: longest interruption 0 ns, 0 parts per million of the time taken, CPUs 4-5"
+	profile := &v1alpha1.LowLatencyNodeProfile{Spec: v1alpha1.LowLatencyNodeProfileSpec{Verification: v1alpha1.VerificationSpec{
+		Budget: &v1alpha1.JitterBudget{MaximumInterruptionMicroseconds: 10, StolenPartsPerMillion: 50},
+	}}}
+	percentile := func(nanoseconds int64) *v1alpha1.LatencyBudget {
+		return &v1alpha1.LatencyBudget{Percentiles: []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P99, Nanoseconds: nanoseconds}}}
+	}
+	for name, tc := range map[string]struct {
+		threshold int32
+		budget    *v1alpha1.LatencyBudget
+		want      string
+	}{
+		"the budget of the profile":        {0, nil, ""},
+		"above the budget of the profile":  {20_000, nil, "interruptions shorter than 20 µs were not counted, and the budget bounds the longest one by 10 µs, the time that they take by 50 parts per million"},
+		"stolen time of the profile":       {501, nil, "interruptions shorter than 501 ns were not counted, and the budget bounds the time that they take by 50 parts per million"},
+		"as long as the longest may be":    {10_000, &v1alpha1.LatencyBudget{MaximumNanoseconds: 10_000}, ""},
+		"longer than the longest may be":   {10_001, &v1alpha1.LatencyBudget{MaximumNanoseconds: 10_000}, "interruptions shorter than 10.001 µs were not counted, and the budget bounds the longest one by 10 µs"},
+		"a percentile without any":         {500, percentile(0), ""},
+		"a percentile with shorter ones":   {1000, percentile(999), "interruptions shorter than 1 µs were not counted, and the budget bounds percentile 99 % by 999 ns"},
+		"a percentile with as long ones":   {1000, percentile(1000), ""},
+		"only what is counted is bounded":  {1_000_000, &v1alpha1.LatencyBudget{MaximumNanoseconds: 2_000_000}, ""},
+		"the longest below the default":    {0, &v1alpha1.LatencyBudget{MaximumNanoseconds: 499}, "interruptions shorter than 500 ns were not counted, and the budget bounds the longest one by 499 ns"},
+		"stolen time with the default one": {0, &v1alpha1.LatencyBudget{StolenPartsPerMillion: 1}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			measured := quiet.DeepCopy()
+			measured.Percentiles = []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P99}}
+			spec := &v1alpha1.LatencyTestSpec{Kind: v1alpha1.LatencyTestJitter, Jitter: &v1alpha1.JitterTest{ThresholdNanoseconds: tc.threshold}, Budget: tc.budget}
+			got := VerdictOf(spec, profile, measured)
+			if tc.want == "" {
+				if got.Outcome != v1alpha1.LatencyPassed {
+					t.Errorf("%+v", got)
+				}
+				return
+			}
+			want := Verdict{v1alpha1.LatencyInconclusive, v1alpha1.TestThresholdTooHigh, tc.want + ": lower spec.jitter.thresholdNanoseconds" + counted}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			measured.MaximumNanoseconds, measured.StolenPartsPerMillion = 30_000, 60
+			measured.Percentiles[0].Nanoseconds = 30_000
+			if got := VerdictOf(spec, profile, measured); got.Outcome != v1alpha1.LatencyFailed {
+				t.Errorf("what exceeds the budget all the same: %+v", got)
+			}
+		})
+	}
+}
+
 func TestBudgetOfProfile(t *testing.T) {
 	profile := &v1alpha1.LowLatencyNodeProfile{}
 	spec := &v1alpha1.LatencyTestSpec{}
