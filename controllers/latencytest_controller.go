@@ -82,10 +82,24 @@ func (r *TestReconciler) reconcile(ctx context.Context, key client.ObjectKey) (t
 		}
 		decision = latencytest.Decide(world)
 	}
-	if err := r.act(ctx, test, decision); err != nil {
+	if decision, err = r.carryOut(ctx, world, decision); err != nil {
 		return 0, err
 	}
 	return decision.Again, r.report(ctx, test, &decision.Status)
+}
+
+// carryOut deletes and makes Jobs. What the API server refuses is decided anew, so that the status says it, and what else was found is written down. It returns what
+// is decided in the end.
+func (r *TestReconciler) carryOut(ctx context.Context, world *latencytest.World, decision *latencytest.Decision) (*latencytest.Decision, error) {
+	world.Refused = map[string]string{}
+	tried := map[string]bool{}
+	for {
+		refusals := len(world.Refused)
+		if err := r.act(ctx, world, decision, tried); err != nil || len(world.Refused) == refusals {
+			return decision, err
+		}
+		decision = latencytest.Decide(world)
+	}
 }
 
 func (r *TestReconciler) gather(ctx context.Context, test *v1alpha1.LatencyTest) (*latencytest.World, error) {
@@ -178,9 +192,10 @@ func (r *TestReconciler) runningElsewhere(ctx context.Context, reader client.Rea
 	return used, nil
 }
 
-// act deletes and makes Jobs. A Job never changes once it is there, so it is created and not applied; one that is there already is
-// looked at when it has ended.
-func (r *TestReconciler) act(ctx context.Context, test *v1alpha1.LatencyTest, decision *latencytest.Decision) error {
+// act deletes and makes Jobs that were not tried yet, and notes those that the API server refuses. A Job never changes once it is there, so it is created and not
+// applied; one that is there already is looked at when it has ended.
+func (r *TestReconciler) act(ctx context.Context, world *latencytest.World, decision *latencytest.Decision, tried map[string]bool) error {
+	test := world.Test
 	for _, job := range decision.Stop {
 		err := r.client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground), client.Preconditions{UID: &job.UID})
 		if client.IgnoreNotFound(err) != nil {
@@ -188,12 +203,24 @@ func (r *TestReconciler) act(ctx context.Context, test *v1alpha1.LatencyTest, de
 		}
 	}
 	for _, job := range decision.Start {
-		err := r.client.Create(ctx, job, client.FieldOwner(v1alpha1.FieldManager))
-		if err != nil && !apierrors.IsAlreadyExists(err) {
+		if tried[job.Name] {
+			continue
+		}
+		tried[job.Name] = true
+		switch err := r.client.Create(ctx, job, client.FieldOwner(v1alpha1.FieldManager)); {
+		case err == nil || apierrors.IsAlreadyExists(err):
+		case isRefusal(err):
+			world.Refused[job.Name] = err.Error()
+		default:
 			return fmt.Errorf("creating Job %s of LatencyTest %s: %w", job.Name, test.Name, err)
 		}
 	}
 	return nil
+}
+
+// isRefusal reports whether a Job is not made however often it is tried in a row: by a quota, a policy, or a webhook that refuses it or does not answer.
+func isRefusal(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsInternalError(err)
 }
 
 // report writes the status, if it has changed, and tells of transitions. It fails with a conflict when the test has changed since

@@ -46,7 +46,7 @@ func (n Nodes) Strip(node *corev1.Node) *corev1.Node {
 			Capacity:    extendedResources(node.Status.Capacity),
 			Allocatable: extendedResources(node.Status.Allocatable),
 			NodeInfo: corev1.NodeSystemInfo{
-				BootID: node.Status.NodeInfo.BootID, KernelVersion: node.Status.NodeInfo.KernelVersion,
+				BootID: node.Status.NodeInfo.BootID, KernelVersion: node.Status.NodeInfo.KernelVersion, SystemUUID: node.Status.NodeInfo.SystemUUID,
 			},
 		},
 	}
@@ -101,7 +101,7 @@ func NodeMarked(before, after *corev1.Node) bool {
 
 // hasStarted reports whether a node has become another by a boot, a kubelet or a device plugin.
 func hasStarted(before, after *corev1.Node) bool {
-	return before.Status.NodeInfo.BootID != after.Status.NodeInfo.BootID ||
+	return before.Status.NodeInfo.BootID != after.Status.NodeInfo.BootID || before.Status.NodeInfo.SystemUUID != after.Status.NodeInfo.SystemUUID ||
 		!gate.SameNotes(before, after) ||
 		fleet.NodeReadiness(before) != fleet.NodeReadiness(after) ||
 		!equality.Semantic.DeepEqual(extendedResources(before.Status.Allocatable), extendedResources(after.Status.Allocatable))

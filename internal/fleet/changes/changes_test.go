@@ -88,7 +88,7 @@ func TestStrip(t *testing.T) {
 		},
 		Capacity:    corev1.ResourceList{"cpu": resource.MustParse("4"), "lowlatency.dev/x2": resource.MustParse("3")},
 		Allocatable: corev1.ResourceList{"cpu": resource.MustParse("4"), "lowlatency.dev/x2": resource.MustParse("2")},
-		NodeInfo:    corev1.NodeSystemInfo{BootID: "b1", KernelVersion: "6.12"},
+		NodeInfo:    corev1.NodeSystemInfo{BootID: "b1", KernelVersion: "6.12", SystemUUID: "4c4c4544-1", OSImage: "large"},
 	}
 	got := nodes().Strip(node)
 	want := objects.MakeNode("n", "a", "b")
@@ -98,7 +98,7 @@ func TestStrip(t *testing.T) {
 	want.Status.Conditions = []corev1.NodeCondition{{Type: "Ready", Status: "True", LastTransitionTime: since}, {Type: v1alpha1.NodeConditionNUMAAligned, Status: "True"}}
 	want.Status.Capacity = corev1.ResourceList{"lowlatency.dev/x2": resource.MustParse("3")}
 	want.Status.Allocatable = corev1.ResourceList{"lowlatency.dev/x2": resource.MustParse("2")}
-	want.Status.NodeInfo.BootID, want.Status.NodeInfo.KernelVersion = "b1", "6.12"
+	want.Status.NodeInfo = corev1.NodeSystemInfo{BootID: "b1", KernelVersion: "6.12", SystemUUID: "4c4c4544-1"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Strip() mismatch (-want +got):\n%s", diff)
 	}

@@ -113,11 +113,9 @@ func (d *decider) nextRun(c *candidate, result *v1alpha1.LatencyTestResult) bool
 	}
 	*result = *at
 	result.StartedTime = new(metav1.NewTime(d.Now))
-	if d.jobNamed(result.Job) == nil {
-		d.Start = append(d.Start, d.jobFor(c, result))
-	}
 	d.tell(result, d.inSeries(result)+"Job "+result.Job+" was made")
 	d.again(jobAppears)
+	d.create(d.jobFor(c, result), result)
 	return true
 }
 
@@ -143,11 +141,9 @@ func (d *decider) changeServer(result, next *v1alpha1.LatencyTestResult) {
 		d.fail(result, faultf(v1alpha1.TestPeerVanished, "node %s, which ran the server, went away", result.Server.Node))
 		return
 	}
-	if d.jobNamed(result.Server.Job) == nil {
-		d.Start = append(d.Start, d.serverJobFor(on, result))
-	}
 	d.tell(result, d.inSeries(result)+"Job "+result.Server.Job+" was made")
 	d.again(jobAppears)
+	d.create(d.serverJobFor(on, result), result)
 }
 
 // serverNode is the node that runs a server; nil when it is not there.

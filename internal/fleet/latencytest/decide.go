@@ -42,6 +42,10 @@ func Decide(w *World) *Decision {
 		d.startDue()
 	} else {
 		d.finish(reason)
+		if reason == v1alpha1.ReasonImageUnknown {
+			// Nobody tells of the PodTemplate that says it.
+			d.again(imageLook)
+		}
 	}
 	d.departed()
 	d.stopUnnamed()
@@ -167,12 +171,12 @@ func (d *decider) conclude(job *batchv1.Job, c *candidate, result *v1alpha1.Late
 
 // verdict is what a measurement of a node is worth by the budget of now.
 func (d *decider) verdict(c *candidate, measured *v1alpha1.LatencyMeasurement) qualification.Verdict {
-	return qualification.Judge(measured, qualification.BudgetOf(&d.Test.Spec, c.profile))
+	return qualification.VerdictOf(&d.Test.Spec, c.profile, measured)
 }
 
-// isUnclear reports whether a measurement says nothing of a node that another one might say: what lacks a budget is measured well.
+// isUnclear reports whether a measurement says nothing of a node that another one might say: what lacks a budget, or one that it can be judged by, is measured well.
 func isUnclear(outcome v1alpha1.LatencyOutcome, reason string) bool {
-	return outcome == v1alpha1.LatencyInconclusive && reason != v1alpha1.TestNoBudget
+	return outcome == v1alpha1.LatencyInconclusive && reason != v1alpha1.TestNoBudget && reason != v1alpha1.TestThresholdTooHigh
 }
 
 // isConclusive reports whether an earlier measurement still counts for or against a node.
@@ -234,9 +238,10 @@ func (d *decider) lost(job *batchv1.Job, c *candidate, result *v1alpha1.LatencyT
 	return nil
 }
 
-// isOutdated reports whether a Job measures what the test asked for before it was changed.
+// isOutdated reports whether a Job measures what the test asked for before it was changed. A Job may be seen only when that was written down already.
 func (d *decider) isOutdated(job *batchv1.Job, c *candidate, result *v1alpha1.LatencyTestResult) bool {
-	return d.Test.Status.ObservedGeneration != d.Test.Generation && isControlledBy(job, d.Test.UID) && !d.isOwn(job, c, result)
+	isChanged := d.Test.Status.ObservedGeneration != d.Test.Generation
+	return isControlledBy(job, d.Test.UID) && (!d.isOfParameters(job) || isChanged && !d.isOwn(job, c, result))
 }
 
 // stopNamed deletes a Job of the test by its name, if it is under way.
@@ -389,9 +394,10 @@ func (d *decider) startDue() {
 		if waits == "" {
 			waits = d.start(&d.selectedNodes[i], result)
 		}
-		if waits == "" {
+		switch {
+		case result.Activity == v1alpha1.LatencyRunning:
 			room--
-		} else if result.Outcome == "" {
+		case waits != "" && result.Outcome == "":
 			result.Message = shorten.Sentence(waits, v1alpha1.MaxTestMessageLength)
 		}
 	}
@@ -405,8 +411,12 @@ func (d *decider) obstacle(c *candidate, result *v1alpha1.LatencyTestResult, roo
 	if why := d.poolMissing(); why != "" {
 		return why
 	}
-	if why := d.Elsewhere.obstacle(new(qualification.ParametersOf(&d.Test.Spec))); why != "" {
+	p := qualification.ParametersOf(&d.Test.Spec)
+	if why := d.Elsewhere.obstacle(&p); why != "" {
 		return why
+	}
+	if former := d.underWay("", d.jobName(c, result)); former != "" && (p.Group() != "" || len(p.Addresses()) > 0) {
+		return fmt.Sprintf("waits until Job %s has ended, whose pod has the same group or address", former)
 	}
 	if room <= 0 {
 		return "waits for its turn: as many nodes as the test may measure at the same time are measured now"
@@ -419,15 +429,15 @@ func (d *decider) occupied(c *candidate, wanted string) string {
 	if other := d.Elsewhere.Nodes[c.node.Name]; other != "" {
 		return fmt.Sprintf("LatencyTest %s measures the node now", other)
 	}
-	if pod := d.Elsewhere.Leaving[c.node.Name]; pod != "" {
-		d.again(podLeaves)
-		return fmt.Sprintf("waits until pod %s is gone, which measured the node for a test that was deleted", pod)
-	}
 	if d.isTaken(c.node.Name) {
 		return "the node runs the server of another one, or is measured now"
 	}
 	if former := d.underWay(c.node.Name, wanted); former != "" {
 		return fmt.Sprintf("waits until Job %s has ended", former)
+	}
+	if pod := d.Elsewhere.Leaving[c.node.Name]; pod != "" {
+		d.again(podLeaves)
+		return fmt.Sprintf("waits until pod %s is gone, whose Job was deleted", pod)
 	}
 	if why := c.unsettled(); why != "" {
 		return "waits until the node is settled: " + why
@@ -435,11 +445,11 @@ func (d *decider) occupied(c *candidate, wanted string) string {
 	return ""
 }
 
-// underWay is another Job of the test than the wanted one and its server that still runs on a node; "" when there is none.
+// underWay is another Job of the test than the wanted one and its server that still runs on a node, "" for any; "" when there is none.
 func (d *decider) underWay(node, wanted string) string {
 	for i := range d.Jobs {
 		job := &d.Jobs[i]
-		if job.Annotations[v1alpha1.AnnotationNode] == node && job.Name != wanted && job.Name != d.serverOfRun(wanted, 0) && isControlledBy(job, d.Test.UID) && !isDone(job) {
+		if (node == "" || job.Annotations[v1alpha1.AnnotationNode] == node) && job.Name != wanted && job.Name != d.serverOfRun(wanted, 0) && isControlledBy(job, d.Test.UID) && !isDone(job) {
 			return job.Name
 		}
 	}
@@ -464,16 +474,25 @@ func (d *decider) start(c *candidate, result *v1alpha1.LatencyTestResult) (waits
 		}
 		job = d.serverJobFor(server, result)
 	}
-	if d.jobNamed(job.Name) == nil {
-		d.Start = append(d.Start, job)
-	}
 	result.Activity, result.Job, result.StartedTime = v1alpha1.LatencyRunning, d.nameOfRun(name, 0), new(metav1.NewTime(d.Now))
 	result.PendingFingerprint = new(c.fingerprint())
 	if result.Outcome == "" {
 		result.Message = "Job " + job.Name + " was made"
 	}
 	d.again(jobAppears)
+	d.create(job, result)
 	return ""
+}
+
+// create makes a Job, unless it is there. Where the API server has refused it, nothing comes of the run.
+func (d *decider) create(job *batchv1.Job, result *v1alpha1.LatencyTestResult) {
+	if why := d.Refused[job.Name]; why != "" {
+		d.fail(result, faultf(v1alpha1.TestNotStarted, "the API server refused Job %s: %s", job.Name, why))
+		return
+	}
+	if d.jobNamed(job.Name) == nil {
+		d.Start = append(d.Start, job)
+	}
 }
 
 // departed says of nodes that went away, or are not selected any more, while they were measured that nothing came of it.

@@ -315,3 +315,69 @@ func TestAddressInUse(t *testing.T) {
 		t.Error("who waits for the address is not told that it is free")
 	}
 }
+
+// TestKernelBeforeTheAgentTells: the kubelet tells of another kernel, and the agent has not reported since the boot.
+func TestKernelBeforeTheAgentTells(t *testing.T) {
+	s := newScene(t, "node-1")
+	s.step()
+	s.ends("node-1", record(t, 9_000))
+	s.step()
+	s.expect("node-1", "Idle Passed Fresh WithinBudget")
+	s.Nodes[0].Status.NodeInfo.BootID = "b2"
+	s.step()
+	s.expect("node-1", "Idle Passed Fresh WithinBudget")
+	s.Nodes[0].Status.NodeInfo.KernelVersion = "6.13"
+	s.step()
+	s.expect("node-1", "Waiting Passed Stale WithinBudget")
+}
+
+// TestJobSeenLate: a Job that measures what was asked for before the test was changed ends, also when it is seen only after the change was written down.
+func TestJobSeenLate(t *testing.T) {
+	s := newScene(t, "node-1")
+	s.step()
+	former := s.Jobs
+	s.Jobs = nil
+	s.Test.Spec.DurationSeconds, s.Test.Generation = 86_400, 2
+	s.step()
+	s.expect("node-1", "Running   ")
+	s.Jobs = former
+	if d := s.step(); len(d.Stop) != 1 || len(d.Start) != 0 {
+		t.Errorf("%d Jobs are deleted, %d made", len(d.Stop), len(d.Start))
+	}
+	if d := s.step(); len(d.Start) != 1 || d.Start[0].Name == former[0].Name {
+		t.Errorf("%d Jobs are made", len(d.Start))
+	}
+}
+
+// TestRefusedJobs: what the API server refuses is said of its node, and keeps no other from being measured.
+func TestRefusedJobs(t *testing.T) {
+	s := newScene(t, "node-1", "node-2")
+	d := Decide(s.World)
+	s.Refused = map[string]string{d.Start[0].Name: "exceeded quota: jobs"}
+	d = s.step()
+	if got, want := names(d.Start), "node-2:"; got != want {
+		t.Errorf("Jobs %q are made, want %q", got, want)
+	}
+	s.expect("node-1", "Idle Inconclusive  NotStarted")
+	s.expect("node-2", "Running   ")
+	if got, want := s.of("node-1").Message, "the API server refused Job "; !strings.HasPrefix(got, want) || !strings.HasSuffix(got, ": exceeded quota: jobs") {
+		t.Errorf("message %q", got)
+	}
+	s.Refused = nil
+	s.Now = s.Now.Add(firstRetry)
+	if got, want := names(s.step().Start), "node-1:"; got != want {
+		t.Errorf("later Jobs %q are made, want %q", got, want)
+	}
+}
+
+// TestRefusedClient: without its client, a server has nothing to do.
+func TestRefusedClient(t *testing.T) {
+	s := newPingPong(t, "node-2")
+	s.step()
+	s.serves("node-1", "10.0.0.7")
+	s.Refused = map[string]string{s.of("node-1").Job: "denied"}
+	if d := s.step(); names(d.Stop) != "node-2:-server" || len(d.Start) != 0 {
+		t.Errorf("Jobs %q are deleted and %q made", names(d.Stop), names(d.Start))
+	}
+	s.expect("node-1", "Idle Inconclusive  NotStarted")
+}

@@ -224,8 +224,8 @@ func (w *World) contradiction(record *qualification.Record, c *candidate, result
 		return faultf(v1alpha1.TestNodeChanged, "the node has rebooted since it was measured")
 	}
 	if record.NotRecorded > 0 {
-		return faultf(v1alpha1.TestMeasurementFailed, "%d interruptions found no room in the record: raise spec.jitter.thresholdNanoseconds or "+
-			"shorten spec.durationSeconds", record.NotRecorded)
+		return faultf(v1alpha1.TestMeasurementFailed, "%d interruptions found no room in the record: shorten spec.durationSeconds, or raise "+
+			"spec.jitter.thresholdNanoseconds, but not above what the budget bounds", record.NotRecorded)
 	}
 	return nil
 }

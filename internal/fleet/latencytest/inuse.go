@@ -25,7 +25,7 @@ type InUse struct {
 	Groups map[string]string
 	// Addresses of IPv4 that tests give to their ends.
 	Addresses map[string]string
-	// Leaving are the nodes on which pods of tests still end that are no more, by the names of the nodes.
+	// Leaving are the nodes on which pods of Jobs still end that were deleted, by the names of the nodes.
 	Leaving map[string]string
 }
 
@@ -87,7 +87,7 @@ func (u *InUse) Leave(tests []v1alpha1.LatencyTest, jobs []batchv1.Job, pods []c
 	owned := map[types.UID]bool{}
 	for i := range jobs {
 		of := metav1.GetControllerOf(&jobs[i])
-		owned[jobs[i].UID] = of == nil || of.Kind != "LatencyTest" || living[of.UID]
+		owned[jobs[i].UID] = of == nil || of.Kind != "LatencyTest" || living[of.UID] && jobs[i].DeletionTimestamp.IsZero()
 	}
 	for i := range pods {
 		if of := jobOfRunning(&pods[i]); of != nil && !owned[of.UID] && pods[i].Spec.NodeName != "" {

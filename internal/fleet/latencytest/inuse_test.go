@@ -31,7 +31,9 @@ func TestNodesThatPodsLeave(t *testing.T) {
 		{ObjectMeta: ownedBy("living", "job-1", "LatencyTest", "test-1")},
 		{ObjectMeta: ownedBy("orphan", "job-2", "LatencyTest", "test-2")},
 		{ObjectMeta: ownedBy("by-hand", "job-3", "", "")},
+		{ObjectMeta: ownedBy("leaving", "job-4", "LatencyTest", "test-1")},
 	}
+	jobs[3].DeletionTimestamp = new(metav1.NewTime(begin()))
 	for name, tc := range map[string]struct {
 		pod   corev1.Pod
 		phase corev1.PodPhase
@@ -41,6 +43,7 @@ func TestNodesThatPodsLeave(t *testing.T) {
 		"of a test that is there":     {corev1.Pod{ObjectMeta: ownedBy("pod", "", "Job", "job-1")}, corev1.PodRunning, "node-1", map[string]string{}},
 		"of a test that was deleted":  {corev1.Pod{ObjectMeta: ownedBy("pod", "", "Job", "job-2")}, corev1.PodRunning, "node-1", map[string]string{"node-1": "tests/pod"}},
 		"of a Job that was deleted":   {corev1.Pod{ObjectMeta: ownedBy("pod", "", "Job", "job-9")}, corev1.PodPending, "node-1", map[string]string{"node-1": "tests/pod"}},
+		"of a Job that is deleted":    {corev1.Pod{ObjectMeta: ownedBy("pod", "", "Job", "job-4")}, corev1.PodRunning, "node-1", map[string]string{"node-1": "tests/pod"}},
 		"on no node yet":              {corev1.Pod{ObjectMeta: ownedBy("pod", "", "Job", "job-9")}, corev1.PodPending, "", map[string]string{}},
 		"that has ended":              {corev1.Pod{ObjectMeta: ownedBy("pod", "", "Job", "job-2")}, corev1.PodFailed, "node-1", map[string]string{}},
 		"of a Job that somebody made": {corev1.Pod{ObjectMeta: ownedBy("pod", "", "Job", "job-3")}, corev1.PodRunning, "node-1", map[string]string{}},
@@ -70,5 +73,34 @@ func TestNoTestBeginsBesideAPodThatLeaves(t *testing.T) {
 		if d := s.step(); len(d.Start) == 0 {
 			t.Errorf("%s: the pod is gone, and no Job is made", node)
 		}
+	}
+}
+
+// TestAddressIsHandedOn when the server of the node before is gone, which had it: otherwise two ends would have one address.
+func TestAddressIsHandedOn(t *testing.T) {
+	s := newPingPong(t, "server-1", "server-2")
+	s.add("server-2")
+	s.Test.Spec.Nodes.Names = []string{"node-1", "node-2"}
+	s.Test.Spec.Traffic.Server.TestEnd = v1alpha1.TestEnd{BypassNICPool: "x2", Address: "192.0.2.1/24"}
+	s.Pools = []*v1alpha1.BypassNICPool{{ObjectMeta: metav1.ObjectMeta{Name: "x2"}}}
+	s.add("server-1")
+	s.step()
+	server := s.jobNamed(s.of("node-1").Server.Job).DeepCopy()
+	s.serves("node-1", "10.0.0.7")
+	s.step()
+	s.ends("node-1", pingPongRecord(t, 20_000))
+	if d := s.step(); len(d.Stop) != 1 || len(d.Start) != 0 {
+		t.Fatalf("%d Jobs are deleted, %d made", len(d.Stop), len(d.Start))
+	}
+	// The Job stays until its pod has ended.
+	server.DeletionTimestamp = new(metav1.NewTime(s.Now))
+	s.Jobs = append(s.Jobs, *server)
+	s.step()
+	if got, want := s.of("node-2").Message, "waits until Job "+server.Name+" has ended, whose pod has the same group or address"; got != want {
+		t.Errorf("message %q, want %q", got, want)
+	}
+	s.Jobs = without(s.Jobs, server.Name)
+	if d := s.step(); len(d.Start) != 1 {
+		t.Errorf("%d Jobs are made when the address is free: %s", len(d.Start), s.of("node-2").Message)
 	}
 }

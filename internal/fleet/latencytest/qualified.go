@@ -67,7 +67,7 @@ func passedBy(test *v1alpha1.LatencyTest, c *candidate) *v1alpha1.LatencyMeasure
 	if result == nil || result.Measured == nil || result.Measured.ParametersHash != qualification.ParametersOf(&test.Spec).Hash() {
 		return nil
 	}
-	if qualification.Judge(result.Measured, qualification.BudgetOf(&test.Spec, c.profile)).Outcome != v1alpha1.LatencyPassed {
+	if qualification.VerdictOf(&test.Spec, c.profile, result.Measured).Outcome != v1alpha1.LatencyPassed {
 		return nil
 	}
 	return result.Measured

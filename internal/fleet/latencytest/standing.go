@@ -112,7 +112,7 @@ func standing(test *v1alpha1.LatencyTest, name string, c *candidate, now time.Ti
 	isExpired := !expires.IsZero() && !now.Before(expires)
 	s.Until = expires
 	freshness, why := qualification.Freshness(&test.Spec, result.Measured, c.fingerprint(), now)
-	verdict := qualification.Judge(result.Measured, qualification.BudgetOf(&test.Spec, c.profile))
+	verdict := qualification.VerdictOf(&test.Spec, c.profile, result.Measured)
 	switch {
 	case freshness != v1alpha1.LatencyFresh:
 		if isExpired || c.hasChanged(result.Measured) {

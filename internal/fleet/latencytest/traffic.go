@@ -234,11 +234,8 @@ func (d *decider) awaitServer(server *batchv1.Job, c *candidate, result *v1alpha
 		d.fail(result, faultf(v1alpha1.TestForeignPod, "Job %s or its pod is not the server that the operator has made on node %s", server.Name, result.Server.Node))
 	case address != "":
 		result.Server.Address, result.StartedTime = address, new(metav1.NewTime(d.Now))
-		job := d.jobFor(c, result)
-		if d.jobNamed(job.Name) == nil {
-			d.Start = append(d.Start, job)
-		}
 		d.again(jobAppears)
+		d.create(d.jobFor(c, result), result)
 	case age >= StartTime:
 		d.fail(result, faultf(v1alpha1.TestNotStarted, "the server did not start on node %s within %s: %s%s", result.Server.Node, StartTime, sentence,
 			d.notClaimed(&side.Server)))

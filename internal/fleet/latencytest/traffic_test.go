@@ -478,8 +478,8 @@ func TestNoImageOfTraffic(t *testing.T) {
 	s.TrafficImage = ""
 	s.step()
 	s.expectReady(metav1.ConditionFalse, v1alpha1.ReasonImageUnknown)
-	if d := Decide(s.World); len(d.Start) != 0 {
-		t.Error("a Job without an image is made")
+	if d := Decide(s.World); len(d.Start) != 0 || d.Again != imageLook {
+		t.Errorf("%d Jobs are made without an image, again after %s", len(d.Start), d.Again)
 	}
 }
 

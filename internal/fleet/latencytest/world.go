@@ -37,6 +37,8 @@ const (
 	// firstRetry is how long after a run without a result the next one begins; it doubles with each up to maximumRetry.
 	firstRetry   = 5 * time.Minute
 	maximumRetry = time.Hour
+	// imageLook is after how long an image that is not known is looked for again.
+	imageLook = time.Minute
 	// leftKept is for how long the status says that a node left while it was measured.
 	leftKept = time.Hour
 )
@@ -54,6 +56,8 @@ type World struct {
 	Pods []corev1.Pod
 	// Elsewhere is what other tests use now.
 	Elsewhere InUse
+	// Refused are Jobs that the API server would not make, by their names, with why.
+	Refused map[string]string
 	// Image of the operator's program, and TrafficImage of the one that measures over the network; "" when it is not known.
 	Image, TrafficImage string
 	// HostNamespace is the only namespace whose tests may have pods in the network namespace of a node.
@@ -80,10 +84,11 @@ type candidate struct {
 	profile *v1alpha1.LowLatencyNodeProfile
 }
 
-// fingerprint is what the node is now.
+// fingerprint is what the node is now. The agent may have told nothing since the last boot, while the kubelet tells which kernel runs.
 func (c *candidate) fingerprint() v1alpha1.LatencyFingerprint {
 	info := &c.node.Status.NodeInfo
-	return qualification.FingerprintOf(qualification.Told{Kernel: info.KernelVersion, SystemUUID: info.SystemUUID}, c.report)
+	told := qualification.Told{Kernel: info.KernelVersion, SystemUUID: info.SystemUUID, IsNewer: !fleet.IsOfBoot(c.report, c.node)}
+	return qualification.FingerprintOf(told, c.report)
 }
 
 // unsettled says why the node cannot be measured now; "" when it can. A node on its way to another plan is measured when it
