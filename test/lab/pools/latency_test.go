@@ -178,9 +178,18 @@ func (s *scene) neighbour(t *testing.T) string {
 	return fmt.Sprintf("Failed on CPU %s: %s", own, result.Message)
 }
 
-// besideNeighbour measures jitter again beside the neighbour, which has ended when it returns, and expects that the node fails. It returns the CPUs, too.
+// besideNeighbour measures jitter again beside the neighbour, which has ended when it returns, and expects that the node fails. It returns the CPUs, too. Nothing is
+// measured when it begins: the neighbour would wait for the end of that.
 func (s *scene) besideNeighbour(t *testing.T, run int32) (v1alpha1.LatencyTestResult, cpus.Set) {
 	t.Helper()
+	s.wait(t, "nothing more to be measured by LatencyTest quiet", func(ctx context.Context) (bool, string) {
+		quiet := latencyTest("quiet")
+		if err := s.api.Get(ctx, client.ObjectKeyFromObject(quiet), quiet); err != nil || len(quiet.Status.Results) != 1 {
+			return false, fmt.Sprint(quiet.Status, err)
+		}
+		result := &quiet.Status.Results[0]
+		return result.Activity == v1alpha1.LatencyIdle && result.Freshness == v1alpha1.LatencyFresh, fmt.Sprint(result.Activity, " ", result.Freshness)
+	})
 	must(t, s.machine.WriteFile(t.Context(), "/run/hog", fmt.Sprintf(hog, neighbour.Seconds(), pause.Seconds()), 0o600))
 	s.run(t, "rm -f /run/neighbour; systemd-run --quiet --unit=neighbour sh /run/hog")
 	test := latencyTest("quiet")
