@@ -137,7 +137,7 @@ func Descriptions() []Description {
 		{testCompleted, []string{"test_namespace", "test", "node"},
 			"When a LatencyTest last measured each node, in seconds since 1970."},
 		{testChange, []string{"test_namespace", "test", "node", "trend", "changed"},
-			"How the last measurement of each node stands to the one before: 1 for Better, Same, Worse or Unknown, with what has changed of the node meanwhile (kernel, command line, microcode, firmware, plan, NIC, stack, each after the word server where it is of the node of the server, server alone for another node, or nothing). Better and Worse mean that every repetition is shorter or longer than all of the one before, and than all of up to five runs before that which were measured alike, of kind LoadSearch that every highest rate is higher or lower, and of kinds ContainerVersusHost and StackComparison that every ratio of the first side that is not the base is smaller or larger."},
+			"How the last measurement of each node stands to the one before: 1 for Better, Same, Worse or Unknown, with what has changed of the node meanwhile (machine, kernel, command line, microcode, firmware, mitigations, plan, NIC, NIC driver, NIC firmware, stack, each after the word server where it is of the node of the server, server alone for another node, or nothing). Better and Worse mean that every repetition is shorter or longer than all of the one before, and than all of up to five runs before that which were measured alike, of kind LoadSearch that every highest rate is higher or lower, and of kinds ContainerVersusHost and StackComparison that every ratio of the first side that is not the base is smaller or larger."},
 	}
 }
 
