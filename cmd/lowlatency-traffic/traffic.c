@@ -636,7 +636,7 @@ static bool introduce(struct end *e, int port)
 /* open_data opens the socket of messages as the client wants it, and tells the client its port. */
 static bool open_data(struct end *e, const char *transport, const char *waiting, const char *group)
 {
-	struct in_addr local = local_of(e->control).sin_addr, everywhere = {0};
+	struct in_addr local = local_of(e->control).sin_addr;
 	e->stream = strcmp(transport, "TCP") == 0;
 	e->spin = strcmp(waiting, "Spin") == 0;
 	e->take_datagram = take_by_socket;
@@ -647,7 +647,8 @@ static bool open_data(struct end *e, const char *transport, const char *waiting,
 		return introduce(e, ntohs(device.own.port)) && meet_frames(e);
 	if (strcmp(transport, "Multicast") == 0 && (inet_pton(AF_INET, group, &e->group) != 1 || !IN_MULTICAST(ntohl(e->group.s_addr))))
 		return say(e, "error %.100s is no group of multicast\n", group), false;
-	int listener = open_socket(e->stream, e->group.s_addr ? everywhere : local, 0);
+	/* Of a group, only what is sent to the group comes to the socket: a server in the network of a node listens on no other address of it. */
+	int listener = open_socket(e->stream, e->group.s_addr ? e->group : local, 0);
 	if (listener < 0 || (e->stream && listen(listener, 1) != 0))
 		return say(e, "error the server has no socket: %s\n", strerror(errno)), false;
 	e->data = listener;

@@ -228,6 +228,24 @@ func TestServerOutlivesPartOfAMessage(t *testing.T) {
 	}
 }
 
+// TestServerOfAGroup has its socket of messages at the address of the group: nothing that is sent to another address of its host reaches it.
+func TestServerOfAGroup(t *testing.T) {
+	port, log, _ := serving(t)
+	control := dialed(t, "tcp", port)
+	_, _ = fmt.Fprintf(control, "%s Multicast Block 224.1.2.48\n", protocolLine)
+	var data int
+	if _, err := fmt.Sscanf(heard(t, bufio.NewReader(control), "ok "), "ok %d", &data); err != nil {
+		t.Fatal(err)
+	}
+	table, err := os.ReadFile("/proc/net/udp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf(" 300201E0:%04X ", data); !strings.Contains(string(table), want) {
+		t.Errorf("no socket is at%s(224.1.2.48): %s\n%s", want, log, table)
+	}
+}
+
 // awaitTaken waits until the peer, a program of this host, has taken what was sent to it: the kernel holds nothing for it any more (Documentation/networking/proc_net_tcp.rst).
 func awaitTaken(t *testing.T, connection net.Conn) {
 	t.Helper()
