@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,10 +41,10 @@ func TestRefusedJobs(t *testing.T) {
 		want string
 		made int
 	}{
-		"by a quota":                     {apierrors.NewForbidden(jobs, "quiet", errors.New("exceeded quota")), "Running Idle Running ", 2},
-		"by a webhook":                   {apierrors.NewBadRequest("admission webhook denied the request"), "Running Idle Running ", 2},
-		"by a webhook that is not there": {apierrors.NewInternalError(errors.New("failed calling webhook")), "Running Idle Running ", 2},
-		"it is there":                    {apierrors.NewAlreadyExists(jobs, "quiet"), "Running Running Waiting ", 1},
+		"by a quota":                     {apierrors.NewForbidden(jobs, "quiet", errors.New("exceeded quota")), "Running, Idle, Running", 2},
+		"by a webhook":                   {apierrors.NewBadRequest("admission webhook denied the request"), "Running, Idle, Running", 2},
+		"by a webhook that is not there": {apierrors.NewInternalError(errors.New("failed calling webhook")), "Running, Idle, Running", 2},
+		"it is there":                    {apierrors.NewAlreadyExists(jobs, "quiet"), "Running, Running, Waiting", 1},
 		"nobody answers":                 {apierrors.NewTimeoutError("no answer", 1), "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +54,7 @@ func TestRefusedJobs(t *testing.T) {
 			}
 			world := &latencytest.World{Test: test, Image: "registry.example/operator:v1", Now: time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)}
 			for i := range 3 {
-				node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", i+1), UID: types.UID(fmt.Sprint(i))}}
+				node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", i+1), UID: types.UID(strconv.Itoa(i))}}
 				node.Status.NodeInfo.KernelVersion = "6.12"
 				node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 				world.Nodes = append(world.Nodes, node)
@@ -69,11 +71,11 @@ func TestRefusedJobs(t *testing.T) {
 			if (err == nil) != (tc.want != "") {
 				t.Fatal(err)
 			}
-			got := ""
+			got := make([]string, 0, len(decision.Status.Results))
 			for i := range decision.Status.Results {
-				got += string(decision.Status.Results[i].Activity) + " "
+				got = append(got, string(decision.Status.Results[i].Activity))
 			}
-			if tc.want != "" && got != tc.want {
+			if got := strings.Join(got, ", "); tc.want != "" && got != tc.want {
 				t.Errorf("nodes are %q, want %q: %+v", got, tc.want, decision.Status.Results)
 			}
 			var made batchv1.JobList

@@ -78,7 +78,7 @@ func thresholdRules() []latencyTestRule {
 		return v1alpha1.LatencyBudget{Percentiles: []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P50, Nanoseconds: nanoseconds}}}
 	}
 	longest, stolen := v1alpha1.LatencyBudget{MaximumNanoseconds: 500}, v1alpha1.LatencyBudget{StolenPartsPerMillion: 1}
-	var rules []latencyTestRule
+	rules := make([]latencyTestRule, 0, 5)
 	for _, one := range []struct{ accepted, rejected func(*latencyTest) }{
 		{of(0, longest), of(0, v1alpha1.LatencyBudget{MaximumNanoseconds: 499})},
 		{of(500, longest), of(501, longest)},
@@ -372,7 +372,7 @@ func loadTimeRules() []latencyTestRule {
 			t.Spec.DurationSeconds = seconds
 		}
 	}
-	var rules []latencyTestRule
+	rules := make([]latencyTestRule, 0, 7)
 	for _, one := range []struct {
 		least int32
 		given search
