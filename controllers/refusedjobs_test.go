@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -34,18 +33,19 @@ func TestRefusedJobs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const runs = v1alpha1.LatencyRunning
 	jobs := schema.GroupResource{Group: "batch", Resource: "jobs"}
 	for name, tc := range map[string]struct {
 		refusal error
-		// want is what the status says of the nodes, the second of which is refused; "" for none.
-		want string
+		// want is what the status says of the nodes, the second of which is refused; nil for none.
+		want []v1alpha1.LatencyActivity
 		made int
 	}{
-		"by a quota":                     {apierrors.NewForbidden(jobs, "quiet", errors.New("exceeded quota")), "Running, Idle, Running", 2},
-		"by a webhook":                   {apierrors.NewBadRequest("admission webhook denied the request"), "Running, Idle, Running", 2},
-		"by a webhook that is not there": {apierrors.NewInternalError(errors.New("failed calling webhook")), "Running, Idle, Running", 2},
-		"it is there":                    {apierrors.NewAlreadyExists(jobs, "quiet"), "Running, Running, Waiting", 1},
-		"nobody answers":                 {apierrors.NewTimeoutError("no answer", 1), "", 1},
+		"by a quota":                     {apierrors.NewForbidden(jobs, "quiet", errors.New("exceeded quota")), []v1alpha1.LatencyActivity{runs, v1alpha1.LatencyIdle, runs}, 2},
+		"by a webhook":                   {apierrors.NewBadRequest("admission webhook denied the request"), []v1alpha1.LatencyActivity{runs, v1alpha1.LatencyIdle, runs}, 2},
+		"by a webhook that is not there": {apierrors.NewInternalError(errors.New("failed calling webhook")), []v1alpha1.LatencyActivity{runs, v1alpha1.LatencyIdle, runs}, 2},
+		"it is there":                    {apierrors.NewAlreadyExists(jobs, "quiet"), []v1alpha1.LatencyActivity{runs, runs, v1alpha1.LatencyWaiting}, 1},
+		"nobody answers":                 {apierrors.NewTimeoutError("no answer", 1), nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test := &v1alpha1.LatencyTest{ObjectMeta: metav1.ObjectMeta{Namespace: "tests", Name: "quiet", UID: "test-1"}}
@@ -68,15 +68,15 @@ func TestRefusedJobs(t *testing.T) {
 				},
 			}).Build()
 			decision, err := (&TestReconciler{client: writer}).carryOut(t.Context(), world, latencytest.Decide(world))
-			if (err == nil) != (tc.want != "") {
+			if (err == nil) != (tc.want != nil) {
 				t.Fatal(err)
 			}
-			got := make([]string, 0, len(decision.Status.Results))
+			got := make([]v1alpha1.LatencyActivity, 0, len(decision.Status.Results))
 			for i := range decision.Status.Results {
-				got = append(got, string(decision.Status.Results[i].Activity))
+				got = append(got, decision.Status.Results[i].Activity)
 			}
-			if got := strings.Join(got, ", "); tc.want != "" && got != tc.want {
-				t.Errorf("nodes are %q, want %q: %+v", got, tc.want, decision.Status.Results)
+			if diff := cmp.Diff(tc.want, got); diff != "" && tc.want != nil {
+				t.Errorf("nodes (-want +got):\n%s%+v", diff, decision.Status.Results)
 			}
 			var made batchv1.JobList
 			if err := writer.List(t.Context(), &made); err != nil {
