@@ -192,11 +192,15 @@ func (r *TestReconciler) runningElsewhere(ctx context.Context, reader client.Rea
 	return used, nil
 }
 
-// act deletes and makes Jobs that were not tried yet, and notes those that the API server refuses. A Job never changes once it is there, so it is created and not
+// act deletes and makes Jobs that it has not tried to yet, and notes those that the API server refuses. A Job never changes once it is there, so it is created and not
 // applied; one that is there already is looked at when it has ended.
 func (r *TestReconciler) act(ctx context.Context, world *latencytest.World, decision *latencytest.Decision, tried map[string]bool) error {
 	test := world.Test
 	for _, job := range decision.Stop {
+		if tried[job.Name] {
+			continue
+		}
+		tried[job.Name] = true
 		err := r.client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground), client.Preconditions{UID: &job.UID})
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting Job %s of LatencyTest %s: %w", job.Name, test.Name, err)

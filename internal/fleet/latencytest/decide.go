@@ -481,6 +481,10 @@ func (d *decider) start(c *candidate, result *v1alpha1.LatencyTestResult) (waits
 	}
 	d.again(jobAppears)
 	d.create(job, result)
+	if result.Activity != v1alpha1.LatencyRunning {
+		// A fresh measurement stands, as whenever nothing comes of a run.
+		d.judge(c, result)
+	}
 	return ""
 }
 

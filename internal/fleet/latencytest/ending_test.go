@@ -273,10 +273,7 @@ func TestJobThatNoResultNames(t *testing.T) {
 func TestMachineInThePlaceOfAnother(t *testing.T) {
 	s := newScene(t, "node-1")
 	s.Nodes[0].Status.NodeInfo.SystemUUID = "4c4c4544-1"
-	s.step()
-	s.ends("node-1", record(t, 9_000))
-	s.step()
-	s.expect("node-1", "Idle Passed Fresh WithinBudget")
+	s.passes("node-1")
 	s.Nodes[0].Status.NodeInfo.SystemUUID = ""
 	s.step()
 	s.expect("node-1", "Idle Passed Fresh WithinBudget")
@@ -319,10 +316,7 @@ func TestAddressInUse(t *testing.T) {
 // TestKernelBeforeTheAgentTells: the kubelet tells of another kernel, and the agent has not reported since the boot.
 func TestKernelBeforeTheAgentTells(t *testing.T) {
 	s := newScene(t, "node-1")
-	s.step()
-	s.ends("node-1", record(t, 9_000))
-	s.step()
-	s.expect("node-1", "Idle Passed Fresh WithinBudget")
+	s.passes("node-1")
 	s.Nodes[0].Status.NodeInfo.BootID = "b2"
 	s.step()
 	s.expect("node-1", "Idle Passed Fresh WithinBudget")
@@ -367,6 +361,18 @@ func TestRefusedJobs(t *testing.T) {
 	s.Now = s.Now.Add(firstRetry)
 	if got, want := names(s.step().Start), "node-1:"; got != want {
 		t.Errorf("later Jobs %q are made, want %q", got, want)
+	}
+}
+
+// TestRefusedJobOfAFreshNode: a run that was asked for and refused takes nothing from a result that is fresh.
+func TestRefusedJobOfAFreshNode(t *testing.T) {
+	s := newScene(t, "node-1")
+	s.passes("node-1")
+	s.Test.Spec.Run, s.Test.Generation = 1, 2
+	s.Refused = map[string]string{Decide(s.World).Start[0].Name: "exceeded quota: jobs"}
+	for range 2 {
+		s.step()
+		s.expect("node-1", "Idle Passed Fresh WithinBudget")
 	}
 }
 

@@ -123,6 +123,15 @@ func (s *scene) ends(node, message string) {
 	job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
 }
 
+// passes lets a node be measured for the first time, and pass.
+func (s *scene) passes(node string) {
+	s.t.Helper()
+	s.step()
+	s.ends(node, record(s.t, 9_000))
+	s.step()
+	s.expect(node, "Idle Passed Fresh WithinBudget")
+}
+
 // record is what a pod leaves behind that has seen one interruption of the length.
 func record(t *testing.T, maximum int64, change ...func(*qualification.Record)) string {
 	t.Helper()
