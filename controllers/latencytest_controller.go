@@ -66,9 +66,13 @@ func (r *TestReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 // reconcile returns when to look again although nothing happens; zero means never.
 func (r *TestReconciler) reconcile(ctx context.Context, key client.ObjectKey) (time.Duration, error) {
 	test, err := get(ctx, r.client, key, &v1alpha1.LatencyTest{})
-	if test == nil || err != nil || !test.DeletionTimestamp.IsZero() {
+	if test == nil || err != nil {
 		r.statuses.forget(key)
 		return 0, err
+	}
+	if !test.DeletionTimestamp.IsZero() {
+		r.statuses.forget(key)
+		return 0, r.stopAll(ctx, test)
 	}
 	world, err := r.gather(ctx, test)
 	if err != nil {
@@ -82,21 +86,38 @@ func (r *TestReconciler) reconcile(ctx context.Context, key client.ObjectKey) (t
 		}
 		decision = latencytest.Decide(world)
 	}
-	if decision, err = r.carryOut(ctx, world, decision); err != nil {
+	decision, kept, err := r.carryOut(ctx, world, decision)
+	if err != nil {
 		return 0, err
 	}
-	return decision.Again, r.report(ctx, test, &decision.Status)
+	return decision.Again, errors.Join(kept, r.report(ctx, test, &decision.Status))
 }
 
-// carryOut deletes and makes Jobs. What the API server refuses is decided anew, so that the status says it, and what else was found is written down. It returns what
-// is decided in the end.
-func (r *TestReconciler) carryOut(ctx context.Context, world *latencytest.World, decision *latencytest.Decision) (*latencytest.Decision, error) {
+// stopAll deletes the Jobs of a test that is being deleted and are under way. A finalizer may keep the test for as long as somebody likes, and the garbage collector leaves
+// Jobs alone until it is gone, or for good where it is deleted with --cascade=orphan.
+func (r *TestReconciler) stopAll(ctx context.Context, test *v1alpha1.LatencyTest) error {
+	w := &latencytest.World{Test: test}
+	if err := r.gatherJobs(ctx, w); err != nil {
+		return err
+	}
+	var problems []error
+	for _, job := range latencytest.UnderWay(w) {
+		problems = append(problems, r.stop(ctx, test, job))
+	}
+	return errors.Join(problems...)
+}
+
+// carryOut deletes and makes Jobs. A Job that the API server does not make is decided anew, so that the status says it. It returns what is decided in the end, and
+// in kept why Jobs are still there: what else was found is written down all the same.
+func (r *TestReconciler) carryOut(ctx context.Context, world *latencytest.World, decision *latencytest.Decision) (_ *latencytest.Decision, kept, err error) {
 	world.Refused = map[string]string{}
 	tried := map[string]bool{}
 	for {
 		refusals := len(world.Refused)
-		if err := r.act(ctx, world, decision, tried); err != nil || len(world.Refused) == refusals {
-			return decision, err
+		refused, err := r.act(ctx, world, decision, tried)
+		kept = errors.Join(kept, refused)
+		if err != nil || len(world.Refused) == refusals {
+			return decision, kept, err
 		}
 		decision = latencytest.Decide(world)
 	}
@@ -192,18 +213,20 @@ func (r *TestReconciler) runningElsewhere(ctx context.Context, reader client.Rea
 	return used, nil
 }
 
-// act deletes and makes Jobs that it has not tried to yet, and notes those that the API server refuses. A Job never changes once it is there, so it is created and not
-// applied; one that is there already is looked at when it has ended.
-func (r *TestReconciler) act(ctx context.Context, world *latencytest.World, decision *latencytest.Decision, tried map[string]bool) error {
+// act deletes and makes Jobs that it has not tried to yet, and notes those that the API server refuses to make; kept says which it refuses to delete. A Job never changes
+// once it is there, so it is created and not applied; one that is there already is looked at when it has ended.
+func (r *TestReconciler) act(ctx context.Context, world *latencytest.World, decision *latencytest.Decision, tried map[string]bool) (kept, err error) {
 	test := world.Test
 	for _, job := range decision.Stop {
 		if tried[job.Name] {
 			continue
 		}
 		tried[job.Name] = true
-		err := r.client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground), client.Preconditions{UID: &job.UID})
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting Job %s of LatencyTest %s: %w", job.Name, test.Name, err)
+		switch err := r.stop(ctx, test, job); {
+		case isRefusal(err):
+			kept = errors.Join(kept, err)
+		case err != nil:
+			return kept, err
 		}
 	}
 	for _, job := range decision.Start {
@@ -216,13 +239,22 @@ func (r *TestReconciler) act(ctx context.Context, world *latencytest.World, deci
 		case isRefusal(err):
 			world.Refused[job.Name] = err.Error()
 		default:
-			return fmt.Errorf("creating Job %s of LatencyTest %s: %w", job.Name, test.Name, err)
+			return kept, fmt.Errorf("creating Job %s of LatencyTest %s: %w", job.Name, test.Name, err)
 		}
+	}
+	return kept, nil
+}
+
+// stop deletes a Job, which is there until its pods have ended.
+func (r *TestReconciler) stop(ctx context.Context, test *v1alpha1.LatencyTest, job *batchv1.Job) error {
+	err := r.client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground), client.Preconditions{UID: &job.UID})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting Job %s of LatencyTest %s: %w", job.Name, test.Name, err)
 	}
 	return nil
 }
 
-// isRefusal reports whether a Job is not made however often it is tried in a row: by a quota, a policy, or a webhook that refuses it or does not answer.
+// isRefusal reports whether a Job is not made or deleted however often it is tried in a row: by a quota, a policy, or a webhook that refuses it or does not answer.
 func isRefusal(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsInternalError(err)
 }

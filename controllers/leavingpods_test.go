@@ -21,11 +21,12 @@ import (
 func TestPodsThatKeepANode(t *testing.T) {
 	labels := map[string]string{v1alpha1.LabelLatencyTest: "quiet"}
 	controlledBy := func(kind, name string) []metav1.OwnerReference {
-		return []metav1.OwnerReference{{Kind: kind, Name: name, UID: types.UID(name), Controller: new(true)}}
+		version := map[string]string{"Job": "batch/v1", "LatencyTest": v1alpha1.GroupVersion.String()}[kind]
+		return []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: name, UID: types.UID(name), Controller: new(true)}}
 	}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "tests", Name: "pod", Labels: labels, OwnerReferences: controlledBy("Job", "job")},
-		Spec:       corev1.PodSpec{NodeName: "node-1"},
+		Spec:       corev1.PodSpec{NodeName: "node-1", TerminationGracePeriodSeconds: new(int64(1))},
 	}
 	job := func(labels map[string]string, owners []metav1.OwnerReference) *batchv1.Job {
 		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "tests", Name: "job", UID: "job", Labels: labels, OwnerReferences: owners}}

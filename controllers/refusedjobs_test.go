@@ -67,7 +67,7 @@ func TestRefusedJobs(t *testing.T) {
 					return c.Create(ctx, object, options...)
 				},
 			}).Build()
-			decision, err := (&TestReconciler{client: writer}).carryOut(t.Context(), world, latencytest.Decide(world))
+			decision, _, err := (&TestReconciler{client: writer}).carryOut(t.Context(), world, latencytest.Decide(world))
 			if (err == nil) != (tc.want != nil) {
 				t.Fatal(err)
 			}

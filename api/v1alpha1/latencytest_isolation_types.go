@@ -28,7 +28,7 @@ type ServerCounts struct {
 	// +optional
 	ServerCPUs string `json:"serverCPUs,omitempty"`
 
-	// serverCauses are what causes are of the client: what the kernel counted there, with the rate of each, the most frequent first and softirqs last, at
+	// serverCauses are what causes are of the client: what the kernel counted there, with the rate of each, in the same order, at
 	// most 4. When omitted, nothing was counted, which serverCountedInterrupts None and serverIsolation tell from a CPU that was quiet, or there was no room.
 	// +kubebuilder:validation:MaxItems=4
 	// +kubebuilder:validation:items:MaxLength=96

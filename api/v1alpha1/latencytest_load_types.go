@@ -82,7 +82,7 @@ type LoadSearchTest struct {
 
 	// sniffSeconds is how long the short trial is that comes before each one of full length, so that a rate which is far too high
 	// costs little time, 1 to 3600. When omitted, this means the user has no opinion and the operator chooses a default, which is
-	// subject to change over time. The current default is 2.
+	// subject to change over time. The current default is 2, or as long as a shorter trial.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3600
 	// +optional
@@ -90,7 +90,7 @@ type LoadSearchTest struct {
 
 	// trialSeconds is how long a trial is, 1 to 3600. When omitted, this means the user has no opinion and the operator chooses a
 	// default, which is subject to change over time. The current default is 15, or as long as a sniff, and longer where the probes of 15
-	// seconds do not carry the percentiles.
+	// seconds do not carry the percentiles, but no longer than confirmSeconds that is set.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3600
 	// +optional

@@ -312,8 +312,9 @@ type LatencyMeasurement struct {
 	// +optional
 	RepetitionMaximumsNanoseconds []int64 `json:"repetitionMaximumsNanoseconds,omitempty"`
 
-	// causes are what the kernel counted when the longest interruptions came, the most frequent first, at most 4. Of kinds over the network
-	// they are what it counted on the CPU of the client during all repetitions, with the rate of each, and softirqs last.
+	// causes are what the kernel counted when the longest interruptions came, first of the longest one, at most 4. Of kinds over the network
+	// they are what it counted on the CPU of the client during all repetitions, with the rate of each: preemptions and page faults first, then
+	// interrupts, the most frequent first, and softirqs last.
 	// +kubebuilder:validation:MaxItems=4
 	// +kubebuilder:validation:items:MaxLength=96
 	// +listType=atomic

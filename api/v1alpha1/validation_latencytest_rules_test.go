@@ -409,9 +409,10 @@ func carriedRules() []latencyTestRule {
 			t.Spec.Budget = &v1alpha1.LatencyBudget{Ratios: []v1alpha1.LatencyRatioBound{{Percentile: name, MaximumPartsPerThousand: 1000}}}
 		})
 	}
-	swept := func(name v1alpha1.PercentileName, answers int32) func(*latencyTest) {
+	swept := func(name v1alpha1.PercentileName, answers, seconds int32, rates ...int32) func(*latencyTest) {
 		return rateSweep(func(t *latencyTest) {
-			t.Spec.RateSweep = &v1alpha1.RateSweepTest{AnswersPerRate: answers}
+			t.Spec.DurationSeconds = seconds
+			t.Spec.RateSweep = &v1alpha1.RateSweepTest{AnswersPerRate: answers, MessagesPerSecond: rates}
 			t.Spec.Budget = &v1alpha1.LatencyBudget{Percentiles: []v1alpha1.LatencyPercentile{{Percentile: name, Nanoseconds: 1}}}
 		})
 	}
@@ -420,6 +421,8 @@ func carriedRules() []latencyTestRule {
 	}
 	const carried, compares = "the messages of a size, spec.pingPong.messagesPerSize, must carry spec.budget.percentiles" + takes,
 		"the messages of a size, spec.pingPong.messagesPerSize, must carry spec.budget.ratios" + takes
+	const shares = "spec.durationSeconds (60 when omitted) is shared out among the rates, so each of spec.rateSweep.messagesPerSecond (10000, 50000 and 100000 when omitted) must send what " +
+		"carries spec.budget.percentiles in its share: 10000 messages for P99, 100000 for P999 and 1000000 for P9999; raise spec.durationSeconds, or leave out low rates."
 	return []latencyTestRule{
 		{
 			field: "spec", message: carried,
@@ -428,17 +431,28 @@ func carriedRules() []latencyTestRule {
 		{field: "spec", message: compares, accepted: compared(v1alpha1.P99999, many(10_000_000, 64)), rejected: compared(v1alpha1.P99999, many(0, 64))},
 		{
 			field: "spec", message: "spec.budget.percentiles of kind RateSweep go up to P9999: P99999 takes the times of ten million messages, and spec.rateSweep.answersPerRate is 1000000 at most.",
-			accepted: swept(v1alpha1.P9999, 1_000_000), rejected: within(rateSweep, v1alpha1.P99999, nil),
+			accepted: swept(v1alpha1.P9999, 1_000_000, 300), rejected: within(rateSweep, v1alpha1.P99999, nil),
 		},
 		{
 			field: "spec", message: "the answers of a rate, spec.rateSweep.answersPerRate, must carry spec.budget.percentiles: P99 takes 10000, P999 100000 and P9999 1000000; raise it (120000 when omitted), and spec.durationSeconds.",
-			accepted: within(rateSweep, v1alpha1.P999, nil), rejected: swept(v1alpha1.P9999, 999_999),
+			accepted: within(rateSweep, v1alpha1.P999, nil), rejected: swept(v1alpha1.P9999, 999_999, 300),
 		},
+		{field: "spec", message: shares, accepted: swept(v1alpha1.P999, 0, 200, 1000, 10_000), rejected: swept(v1alpha1.P999, 0, 199, 1000, 10_000)},
+		{field: "spec", message: shares, accepted: swept(v1alpha1.P9999, 1_000_000, 300), rejected: swept(v1alpha1.P9999, 1_000_000, 299)},
+		{field: "spec", message: shares, accepted: swept(v1alpha1.P99, 0, 0, 500), rejected: swept(v1alpha1.P99, 0, 0, 166)},
 		{
 			field: "spec.pingPong", message: "a measurement has 40000000 messages at most: lower spec.pingPong.messagesPerSize, or name fewer spec.pingPong.sizes (8 when omitted).",
 			accepted: pingPong(func(t *latencyTest) { t.Spec.PingPong = many(5_000_000) }), rejected: pingPong(func(t *latencyTest) { t.Spec.PingPong = many(5_000_001) }),
 		},
 	}
+}
+
+// acceleratedBy is a ping-pong that has to go past the kernel, with a client of this kind and a server with a pool.
+func acceleratedBy(end v1alpha1.TestEnd) func(*latencyTest) {
+	return pingPong(func(t *latencyTest) {
+		t.Spec.Traffic.Client, t.Spec.Traffic.Server.TestEnd = &end, v1alpha1.TestEnd{BypassNICPool: "x2"}
+		t.Spec.Budget = &v1alpha1.LatencyBudget{Path: v1alpha1.LatencyPathAccelerated}
+	})
 }
 
 // trafficRules returns a case for each CEL rule about messages.
@@ -499,6 +513,11 @@ func trafficRules() []latencyTestRule {
 			field: "spec", message: "spec.budget.lossPartsPerMillion and spec.budget.path are about messages, which spec.kind Jitter does not send.",
 			accepted: pingPong(func(t *latencyTest) { t.Spec.Budget = &v1alpha1.LatencyBudget{LossPartsPerMillion: new(int32)} }),
 			rejected: func(t *latencyTest) { t.Spec.Budget = &v1alpha1.LatencyBudget{Path: v1alpha1.LatencyPathKernel} },
+		},
+		{
+			field:    "spec",
+			message:  "spec.budget.path Accelerated needs bypassNICPool in spec.traffic.client and spec.traffic.server, and sockets Kernel in none: the pods' own network and the kernel's own sockets are not accelerated.",
+			accepted: acceleratedBy(v1alpha1.TestEnd{BypassNICPool: "x2"}), rejected: acceleratedBy(v1alpha1.TestEnd{BypassNICPool: "x2", Sockets: v1alpha1.TestSocketsKernel}),
 		},
 		{
 			field: "spec.traffic.server", message: "spec.traffic.server.nodeNames stands with placement Nodes, which needs it, and with no other.",

@@ -22,6 +22,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 )
 
 const latencyTests = "latencytests"
@@ -44,13 +45,27 @@ func (o *testOptions) addClusterFlags(command *cobra.Command) {
 	o.access.addFlags(command.Flags())
 }
 
+// fileNamespace is the namespace whose tests are meant of those in files; "" for all, as without -n.
+func (o *testOptions) fileNamespace() string {
+	if o.access.flags.Changed("namespace") {
+		return o.namespace
+	}
+	return ""
+}
+
+// ofNamespace are the tests of a namespace; all for "".
+func ofNamespace(tests []*v1alpha1.LatencyTest, namespace string) []*v1alpha1.LatencyTest {
+	return slices.DeleteFunc(slices.Clone(tests), func(test *v1alpha1.LatencyTest) bool { return namespace != "" && test.Namespace != namespace })
+}
+
 // testCommand is the group of commands about LatencyTests.
 func (a *app) testCommand() *cobra.Command {
 	command := usage.Group(&cobra.Command{
 		Use:   "test",
 		Short: "Run LatencyTests, watch them, and report and compare what they measured",
 		Long: `Run LatencyTests in a cluster, watch them, and report and compare what they measured. report and compare do without a
-cluster when they are given files: kubectl get latencytests -A -o yaml > tests.yaml saves what there is.`,
+cluster when they are given files: kubectl get latencytests -A -o yaml > tests.yaml saves what there is. Of files, -n
+means the tests of that namespace alone.`,
 	})
 	command.AddCommand(a.testRunCommand(), a.testWatchCommand(), a.testReportCommand(), a.testCompareCommand())
 	return command
@@ -78,8 +93,9 @@ tests that send messages, a row for each size or rate. A percentile that one int
 name, all tests of the namespace or of the files are shown.
 
 -o html is one page that loads nothing: distribution and percentiles of each node beside the run before, the other
-nodes, and a reference. -o hdr is a log of HdrHistogram with a line for each node, -o csv a row for each node with
-lengths in nanoseconds.
+nodes, and a reference, which has measured the same kind of thing. -o hdr is a log of HdrHistogram with a line for each
+node, and for each side of a comparison; its tag says of which size or rate it is. -o csv is a row for each node, or for
+each size or rate, with lengths in nanoseconds.
 
 Exit codes: 0 every node has passed, and its result is fresh; 1 one has failed; 2 wrong usage or input; 3 one has no
 such result, or the test was changed since or stands still.`,
@@ -138,6 +154,9 @@ func (a *app) writeTests(ctx context.Context, views []view.LatencyTest, format, 
 		if err != nil {
 			return err
 		}
+		if err := checkReference(compared, views); err != nil {
+			return err
+		}
 		document, err := page.LatencyTests(views, compared, time.Now())
 		if err != nil {
 			return err
@@ -170,6 +189,24 @@ func (a *app) readReference(ctx context.Context, file string) (*page.Reference, 
 		return nil, fmt.Errorf("--reference: %s has %d measured nodes, and a reference is one", file, len(found))
 	}
 	return &found[0], nil
+}
+
+// checkReference refuses a reference that has no figure in common with a node beside which it would stand; none may be nil.
+func checkReference(reference *page.Reference, views []view.LatencyTest) error {
+	if reference == nil {
+		return nil
+	}
+	subject := view.Subject(reference.Measurement)
+	for i := range views {
+		for j := range views[i].Nodes {
+			measured := views[i].Nodes[j].Measured
+			if measured != nil && view.Subject(measured) != subject {
+				return fmt.Errorf("--reference: %s has measured %s, and %s/%s on %s %s: a reference stands beside measurements of its own kind", reference.Name, subject,
+					views[i].Namespace, views[i].Name, views[i].Nodes[j].Node, view.Subject(measured))
+			}
+		}
+	}
+	return nil
 }
 
 func (a *app) testCompareCommand() *cobra.Command {
@@ -213,7 +250,7 @@ func (a *app) comparedTests(ctx context.Context, args []string, options *testOpt
 		if len(options.files) > 0 {
 			return nil, errors.New("give either two files, or -f FILE with one test")
 		}
-		return a.comparedFiles(ctx, args[0], args[1])
+		return a.comparedFiles(ctx, args[0], args[1], options.fileNamespace())
 	}
 	tests, err := a.readTests(ctx, strings.Join(args, ""), options)
 	if err != nil {
@@ -226,13 +263,13 @@ func (a *app) comparedTests(ctx context.Context, args []string, options *testOpt
 	return &compared, nil
 }
 
-// comparedFiles matches the measured nodes of two files.
-func (a *app) comparedFiles(ctx context.Context, before, after string) (*view.LatencyTest, error) {
-	was, err := a.measuredIn(ctx, before)
+// comparedFiles matches the measured nodes of two files, of the tests of a namespace, or of all for "".
+func (a *app) comparedFiles(ctx context.Context, before, after, namespace string) (*view.LatencyTest, error) {
+	was, err := a.measuredIn(ctx, before, namespace)
 	if err != nil {
 		return nil, err
 	}
-	is, err := a.measuredIn(ctx, after)
+	is, err := a.measuredIn(ctx, after, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -246,50 +283,82 @@ func (a *app) comparedFiles(ctx context.Context, before, after string) (*view.La
 // matchMeasured puts each node beside the same one of before, and says how many have one. Those that one side lacks have one
 // measurement.
 func matchMeasured(was, is []measuredNode) (compared *view.LatencyTest, found int) {
-	compared = &view.LatencyTest{Kind: is[0].kind, Nodes: []view.LatencyNode{}}
+	compared = &view.LatencyTest{Nodes: make([]view.LatencyNode, 0, len(is))}
+	matched := make([]bool, len(was))
 	for i := range is {
 		at := slices.IndexFunc(was, func(m measuredNode) bool { return m.test == is[i].test && m.result.Node == is[i].result.Node })
 		if at < 0 && len(was) == 1 && len(is) == 1 {
 			at = 0
 		}
-		var measured *v1alpha1.LatencyMeasurement
-		if at >= 0 {
-			measured, found = was[at].result.Measured, found+1
+		if at < 0 {
+			compared.Nodes = append(compared.Nodes, is[i].view(view.OfLatencyResult(is[i].result, nil)))
+			continue
 		}
-		compared.Nodes = append(compared.Nodes, view.OfLatencyResult(is[i].result, measured))
+		matched[at], found = true, found+1
+		compared.Nodes = append(compared.Nodes, is[i].beside(&was[at]))
 	}
 	for i := range was {
-		if !slices.ContainsFunc(compared.Nodes, func(n view.LatencyNode) bool { return n.Node == was[i].result.Node }) {
-			compared.Nodes = append(compared.Nodes, view.OfLatencyResult(&v1alpha1.LatencyTestResult{Node: was[i].result.Node}, was[i].result.Measured))
+		if !matched[i] {
+			gone := &v1alpha1.LatencyTestResult{Node: was[i].result.Node}
+			compared.Nodes = append(compared.Nodes, was[i].view(view.OfLatencyResult(gone, was[i].result.Measured)))
 		}
+	}
+	if kind := is[0].kind; !slices.ContainsFunc(compared.Nodes, func(n view.LatencyNode) bool { return n.Kind != kind }) {
+		compared.Kind = kind
 	}
 	return compared, found
 }
 
 // measuredNode is a node that a test has measured.
 type measuredNode struct {
+	// test is its namespace and name.
 	test   string
 	kind   v1alpha1.LatencyTestKind
 	result *v1alpha1.LatencyTestResult
 }
 
-func (a *app) measuredIn(ctx context.Context, file string) ([]measuredNode, error) {
+// view is a view of the node with the test that it is of.
+func (m *measuredNode) view(node view.LatencyNode) view.LatencyNode {
+	node.Test, node.Kind = m.test, m.kind
+	return node
+}
+
+// beside is the node with the measurement of another one as the previous one, and with the runs before that as far as they were measured alike.
+func (m *measuredNode) beside(was *measuredNode) view.LatencyNode {
+	var earlier []v1alpha1.LatencyRunSpread
+	// The runs before one that is the later of the two may hold the other, which would then be compared with itself.
+	if !m.result.Measured.CompletedTime.Before(&was.result.Measured.CompletedTime) {
+		earlier = qualification.EarlierRuns(was.result.Earlier, was.result.Previous, was.result.Measured)
+	}
+	node := m.view(view.OfLatencyResult(m.result, was.result.Measured, earlier...))
+	if was.test != m.test || was.result.Node != m.result.Node {
+		node.ComparedWith = was.test + " on " + was.result.Node
+	}
+	return node
+}
+
+// measuredIn are the nodes that the tests of a file have measured, those of a namespace, or all for "".
+func (a *app) measuredIn(ctx context.Context, file, namespace string) ([]measuredNode, error) {
 	all, err := a.readManifests(ctx, []string{file})
 	if err != nil {
 		return nil, err
 	}
 	var found []measuredNode
-	for _, test := range all.tests {
+	for _, test := range ofNamespace(all.tests, namespace) {
 		for i := range test.Status.Results {
 			if result := &test.Status.Results[i]; result.Measured != nil {
 				found = append(found, measuredNode{test.Namespace + "/" + test.Name, test.Spec.Kind, result})
 			}
 		}
 	}
-	if len(found) == 0 {
+	switch {
+	case len(found) > 0:
+		return found, nil
+	case namespace != "":
+		return nil, fmt.Errorf("%s holds no LatencyTest of namespace %s with a measured node", file, namespace)
+	default:
 		return nil, fmt.Errorf("%s holds no LatencyTest with a measured node", file)
 	}
-	return found, nil
 }
 
 // readTests reads the test with the name, or all, from the files or else from the cluster.
@@ -311,7 +380,11 @@ func (a *app) readTests(ctx context.Context, name string, options *testOptions) 
 	case 1:
 		return named, nil
 	default:
-		return nil, fmt.Errorf("%s %d LatencyTests of this name, %s: give those of one namespace", where, len(named), strings.Join(namesOf(named), ", "))
+		namespaces := make([]string, 0, len(named))
+		for _, test := range named {
+			namespaces = append(namespaces, test.Namespace)
+		}
+		return nil, fmt.Errorf("%s %d LatencyTests of this name, in the namespaces %s: choose one with -n", where, len(named), strings.Join(namespaces, ", "))
 	}
 }
 
@@ -321,7 +394,11 @@ func (a *app) findTests(ctx context.Context, options *testOptions) (tests []*v1a
 		if err != nil {
 			return nil, "", err
 		}
-		return all.tests, "the files hold", nil
+		where = "the files hold"
+		if namespace := options.fileNamespace(); namespace != "" {
+			where = "namespace " + namespace + " of the files has"
+		}
+		return ofNamespace(all.tests, options.fileNamespace()), where, nil
 	}
 	cluster, err := options.access.connect()
 	if err != nil {

@@ -229,6 +229,9 @@ func TestCompareTests(t *testing.T) {
 
 func TestRunTestWithoutACluster(t *testing.T) {
 	file := saved(t, savedTest(t))
+	withLabels := savedTest(t)
+	withLabels.Labels = map[string]string{"team": "trading"}
+	labelled := saved(t, withLabels)
 	cases := map[string]struct {
 		args []string
 		code int
@@ -265,6 +268,19 @@ spec:
 		"a fraction":            {args: []string{"quiet", "--profile", "a", "--duration", "1500ms", "--dry-run"}, code: ExitUsage, err: "--duration: 1.5s are no whole seconds"},
 		"a file and flags":      {args: []string{"-f", file, "--cpus", "2"}, code: ExitUsage, err: "-f FILE says all about the LatencyTest"},
 		"a file without a test": {args: []string{"-f", write(t, "p.yaml", profileText)}, code: ExitUsage, err: "the files hold 0 LatencyTests, and one is run"},
+		"another namespace": {
+			args: []string{"-f", file, "-n", "other", "--dry-run"}, code: ExitUsage,
+			err: "error: -n other: the file has LatencyTest quiet of namespace tests: leave -n out, or change the file\n",
+		},
+		"the same namespace": {
+			args: []string{"-f", labelled, "-n", "tests", "--dry-run"},
+			out: "apiVersion: lowlatency.dev/v1alpha1\nkind: LatencyTest\nmetadata:\n  name: quiet\n  namespace: tests\n  labels:\n    team: trading\n" +
+				"spec:\n  nodes:\n    profile: trading\n  kind: Jitter\n",
+		},
+		"nothing stolen":                     {args: []string{"quiet", "--profile", "a", "--stolen", "0", "--dry-run"}, code: ExitUsage, err: "error: --stolen: 0 cannot be asked for: the least bound is 1 part per million"},
+		"no interruption":                    {args: []string{"quiet", "--profile", "a", "--maximum", "0", "--dry-run"}, code: ExitUsage, err: "error: --maximum: 0 cannot be asked for: the least bound is 1ns"},
+		"no CPUs":                            {args: []string{"quiet", "--profile", "a", "--cpus=0", "--dry-run"}, code: ExitUsage, err: "error: --cpus: 0 cannot be asked for: without the flag, the operator chooses\n"},
+		"a bound of 0 of a test that exists": {args: []string{"quiet", "--maximum", "0s"}, code: ExitUsage, err: "error: --maximum: 0 cannot be asked for"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -287,6 +303,14 @@ type testServer struct {
 	// log is that of the pod of job-1, and shut says that nobody may read it.
 	log  string
 	shut bool
+	// reads are how often the test was asked for; all after brokenAfter reads are answered by an error, up to brokenUntil, where they are set.
+	reads, brokenAfter, brokenUntil int
+}
+
+// isBroken counts a look at the test, and reports whether it is answered by an error.
+func (s *testServer) isBroken() bool {
+	s.reads++
+	return s.brokenAfter > 0 && s.reads > s.brokenAfter && s.reads <= s.brokenUntil
 }
 
 // isOfPods answers what is asked about the pods of Jobs.
@@ -342,6 +366,10 @@ func (s *testServer) serveTest(w http.ResponseWriter, r *http.Request) {
 		s.test.Generation++
 		s.test.Spec.Run++
 		answer(http.StatusOK, s.test)
+	case s.isBroken():
+		answer(http.StatusInternalServerError, metav1.Status{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError, Code: http.StatusInternalServerError, Message: "etcd is away",
+		})
 	default:
 		answer(http.StatusOK, s.test)
 		if len(s.becomes) > 0 {
@@ -593,7 +621,7 @@ func TestReportOfARateSweep(t *testing.T) {
 }
 
 func TestRateSweepOfFlags(t *testing.T) {
-	got := run(t, "", "test", "run", "rates", "--nodes=n1", "--kind=RateSweep", "--server-nodes=n2", "--transport=UDP", "--rates=1000,20000", "--bytes=256",
+	got := run(t, "", "test", "run", "rates", "--nodes=n1", "--kind=RateSweep", "--server-nodes=n2", "--transport=UDP", "--duration=200s", "--rates=1000,20000", "--bytes=256",
 		"--answers=200000", "--percentile=P999=50us", "--loss=10", "--late=100", "--dry-run")
 	golden.Assert(t, got.out, "latencytest-ratesweep.yaml")
 	for name, args := range map[string][]string{
@@ -711,7 +739,7 @@ func TestReportOfAComparison(t *testing.T) {
 		"container to host, 64 bytes: 99 %", ">1.240<", "host, 1024 bytes: longest", ">container to host, 50 %<", ">container to host, tail<", "times as long, and the interval",
 		">container, 50 %<", ">host, 50 %<", ">container<", ">host<")
 	log := run(t, "", "test", "report", "-f", file, "-o", "hdr").out
-	for _, want := range []string{"Tag=tests/pods/n1/container,", "Tag=tests/pods/n1/host,"} {
+	for _, want := range []string{"Tag=tests/pods/n1/container/64bytes,", "Tag=tests/pods/n1/host/64bytes,"} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the log lacks %q:\n%s", want, log)
 		}
@@ -750,7 +778,7 @@ func TestReportOfStacks(t *testing.T) {
 		"onload to kernel, 64 bytes: 99 %", ">onload to kernel, 50 %<", ">kernel, 50 %<", ">onload-host, 50 %<", "onload: path Accelerated, and Accelerated was wanted: the kernel counted 0 for 2 messages<",
 		"onload-host: path Kernel, and Accelerated was wanted: the kernel counted 2 for 2 messages; counted with the longest: eth0 (7 a second), softirq NET_RX (9 a second)<")
 	log := run(t, "", "test", "report", "-f", file, "-o", "hdr").out
-	if !strings.Contains(log, "Tag=tests/stacks/n1/onload,") {
+	if !strings.Contains(log, "Tag=tests/stacks/n1/onload/64bytes,") {
 		t.Errorf("the log lacks a side:\n%s", log)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -253,7 +254,8 @@ func (a *app) testRunCommand() *cobra.Command {
 raised. A new one is made from flags, which say with --profile, --pool or --nodes what it measures, or from a file
 with -f.
 
-Exit codes: 0 every node has passed; 1 one has failed; 2 wrong usage or input; 3 one gave no result that can be judged.`,
+Exit codes: 0 every node has passed; 1 one has failed; 2 wrong usage or input, or the time is over; 3 one gave no result
+that can be judged, or the test was deleted meanwhile.`,
 		Example: `  kubectl lowlatency test run quiet-cpus
   kubectl lowlatency test run quiet-cpus --profile trading --duration 10m --repetitions 3 --maximum 10us --percentile P9999=5us
   kubectl lowlatency test run way --nodes node-1 --kind PingPong --server-nodes node-2 --transport UDP --percentile P99=20us
@@ -298,12 +300,33 @@ func (o *runOptions) makes() bool {
 	return len(o.files) > 0 || o.profile != "" || o.pool != "" || len(o.nodes) > 0
 }
 
+// refuseZeros refuses flags that ask for 0, which no LatencyTest can have: to take them for flags that were left out would ask for less than somebody meant.
+func (o *runOptions) refuseZeros() error {
+	for _, name := range []string{"maximum", "stolen", "cpus", "duration", "repetitions", "messages", "bytes", "answers", "highest", "trial", "confirm", "growth"} {
+		flag := o.access.flags.Lookup(name)
+		if !flag.Changed || !slices.Contains([]string{"0", "0s"}, flag.Value.String()) {
+			continue
+		}
+		switch name {
+		case "maximum":
+			return errors.New("--maximum: 0 cannot be asked for: the least bound is 1ns, and without the flag the longest is not judged")
+		case "stolen":
+			return errors.New("--stolen: 0 cannot be asked for: the least bound is 1 part per million, and without the flag stolen time is not judged")
+		}
+		return fmt.Errorf("--%s: 0 cannot be asked for: without the flag, the operator chooses", name)
+	}
+	return nil
+}
+
 // adjusts reports whether a flag says how a new test is to measure.
 func (o *runOptions) adjusts() bool {
 	return o.traffic.adjusts() || o.cpus != 0 || o.duration != 0 || o.repetitions != 0 || o.maximum != 0 || o.stolen != 0 || len(o.percentiles) > 0
 }
 
 func (a *app) runTest(ctx context.Context, name string, options *runOptions) error {
+	if err := options.refuseZeros(); err != nil {
+		return err
+	}
 	if !options.makes() {
 		switch {
 		case name == "":
@@ -324,7 +347,8 @@ func (a *app) runTest(ctx context.Context, name string, options *runOptions) err
 	if err != nil {
 		return err
 	}
-	err = cluster.Post().Namespace(test.Namespace).Resource(latencyTests).Body(test).Do(ctx).Error()
+	made := &v1alpha1.LatencyTest{}
+	err = cluster.Post().Namespace(test.Namespace).Resource(latencyTests).Body(test).Do(ctx).Into(made)
 	if apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("there is a LatencyTest %s/%s: run it again by its name alone, or delete it", test.Namespace, test.Name)
 	}
@@ -332,7 +356,7 @@ func (a *app) runTest(ctx context.Context, name string, options *runOptions) err
 		return explain("making LatencyTest "+test.Name, err)
 	}
 	a.complain("LatencyTest %s/%s was made", test.Namespace, test.Name)
-	return a.follow(ctx, cluster, test.Namespace, test.Name, 0, options)
+	return a.follow(ctx, cluster, &watched{test.Namespace, test.Name, made.UID, made.Spec.Run}, options)
 }
 
 // newTest is a test from the flags or from the file, as an API server would take it.
@@ -371,8 +395,8 @@ func (a *app) testOfFile(ctx context.Context, options *runOptions) (*v1alpha1.La
 		return nil, fmt.Errorf("the files hold %d LatencyTests, and one is run", len(all.tests))
 	}
 	test := all.tests[0]
-	if test.Namespace == "" {
-		test.Namespace = options.namespace
+	if wanted := options.fileNamespace(); wanted != "" && wanted != test.Namespace {
+		return nil, fmt.Errorf("-n %s: the file has LatencyTest %s of namespace %s: leave -n out, or change the file", wanted, test.Name, test.Namespace)
 	}
 	// What was saved of another cluster or run is no part of a new test.
 	test.ObjectMeta = metav1.ObjectMeta{Namespace: test.Namespace, Name: test.Name, Labels: test.Labels}
@@ -425,14 +449,19 @@ func (o *runOptions) budget() (*v1alpha1.LatencyBudget, error) {
 	return budget, nil
 }
 
-// printManifest prints a test as somebody would write it.
+// printManifest prints a test as somebody would write it, with all that the API server would be sent.
 func (a *app) printManifest(test *v1alpha1.LatencyTest) error {
+	type metadata struct {
+		Name      string            `json:"name"`
+		Namespace string            `json:"namespace"`
+		Labels    map[string]string `json:"labels,omitempty"`
+	}
 	manifest := struct {
 		APIVersion string                   `json:"apiVersion"`
 		Kind       string                   `json:"kind"`
-		Metadata   map[string]string        `json:"metadata"`
+		Metadata   metadata                 `json:"metadata"`
 		Spec       v1alpha1.LatencyTestSpec `json:"spec"`
-	}{test.APIVersion, test.Kind, map[string]string{"namespace": test.Namespace, "name": test.Name}, test.Spec}
+	}{test.APIVersion, test.Kind, metadata{test.Name, test.Namespace, test.Labels}, test.Spec}
 	data, err := orderedYAML(manifest)
 	if err != nil {
 		return fmt.Errorf("writing YAML: %w", err)
@@ -449,7 +478,7 @@ func (a *app) rerun(ctx context.Context, name string, options *runOptions) error
 	}
 	test, err := fetchTest(ctx, cluster, options.namespace, name)
 	if err != nil {
-		return err
+		return noTest(err, options.namespace, name, ", or with --profile, --pool or --nodes what a new one measures")
 	}
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": test.ResourceVersion}, "spec": map[string]any{"run": test.Spec.Run + 1},
@@ -465,10 +494,17 @@ func (a *app) rerun(ctx context.Context, name string, options *runOptions) error
 		return explain("raising spec.run of LatencyTest "+name, err)
 	}
 	a.complain("run %d of LatencyTest %s/%s", test.Spec.Run+1, options.namespace, name)
-	return a.follow(ctx, cluster, options.namespace, name, test.Spec.Run+1, options)
+	return a.follow(ctx, cluster, &watched{options.namespace, name, test.UID, test.Spec.Run + 1}, options)
 }
 
-func (a *app) follow(ctx context.Context, cluster *rest.RESTClient, namespace, name string, run int32, options *runOptions) error {
+// watched is a test of which a run is wanted. Another test of the same name has another uid.
+type watched struct {
+	namespace, name string
+	uid             types.UID
+	run             int32
+}
+
+func (a *app) follow(ctx context.Context, cluster *rest.RESTClient, of *watched, options *runOptions) error {
 	if options.detach {
 		return nil
 	}
@@ -476,7 +512,9 @@ func (a *app) follow(ctx context.Context, cluster *rest.RESTClient, namespace, n
 	if err != nil {
 		return err
 	}
-	return follower.watchTest(ctx, cluster, namespace, name, run, options.timeout)
+	ctx, cancel := options.within(ctx)
+	defer cancel()
+	return follower.watchTest(ctx, cluster, of, nil, options.timeout)
 }
 
 func (a *app) testWatchCommand() *cobra.Command {
@@ -487,10 +525,11 @@ func (a *app) testWatchCommand() *cobra.Command {
 		Long: `Watch a LatencyTest until none of its nodes is measured or waits for it: a line on the standard error whenever
 something becomes of a node, how far the measurements are that run, from the logs of their pods, and at the end the
 table of test report. Figures so far may still change, and nothing is judged by them. A terminal shows them in place;
-elsewhere they are lines, which become rarer the longer it takes.
+elsewhere they are lines, which become rarer the longer it takes. A cluster that does not answer meanwhile is asked
+again until it does; that is said once. A result counts when it is of the run that spec.run asks for at the begin.
 
 Exit codes: 0 every node has passed; 1 one has failed; 2 wrong usage or input, or the time is over; 3 one gave no
-result that can be judged.`,
+result that can be judged, or the test was deleted meanwhile.`,
 		Example:           "  kubectl lowlatency test watch quiet-cpus --timeout 1h",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: complete(func(ctx context.Context) ([]string, error) { return a.testNames(ctx, options) }),
@@ -503,7 +542,13 @@ result that can be judged.`,
 			if err != nil {
 				return err
 			}
-			return follower.watchTest(command.Context(), cluster, options.namespace, args[0], 0, watching.timeout)
+			ctx, cancel := watching.within(command.Context())
+			defer cancel()
+			test, err := fetchTest(ctx, cluster, options.namespace, args[0])
+			if err != nil {
+				return overdue(ctx, watching.timeout, noTest(err, options.namespace, args[0], ""), err)
+			}
+			return follower.watchTest(ctx, cluster, &watched{options.namespace, args[0], test.UID, test.Spec.Run}, test, watching.timeout)
 		},
 	}
 	options.addClusterFlags(command)
@@ -513,54 +558,106 @@ result that can be judged.`,
 
 func fetchTest(ctx context.Context, cluster *rest.RESTClient, namespace, name string) (*v1alpha1.LatencyTest, error) {
 	test := &v1alpha1.LatencyTest{}
-	err := cluster.Get().Namespace(namespace).Resource(latencyTests).Name(name).Do(ctx).Into(test)
-	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("there is no LatencyTest %s/%s: say with -n in which namespace it is, or with --profile, --pool or --nodes what a new one measures", namespace, name)
-	}
-	if err != nil {
+	if err := cluster.Get().Namespace(namespace).Resource(latencyTests).Name(name).Do(ctx).Into(test); err != nil {
 		return nil, explain("reading LatencyTest "+name, err)
 	}
 	return test, nil
 }
 
-// watchTest says what becomes of the nodes until all are done with a run, prints the report, and ends by the outcome.
-func (f *follower) watchTest(ctx context.Context, cluster *rest.RESTClient, namespace, name string, run int32, timeout time.Duration) error {
-	if timeout > 0 {
-		limited, cancel := context.WithTimeout(ctx, timeout)
-		defer cancel()
-		ctx = limited
+// noTest says what helps where a test that was to be read is not there; otherwise begins with a comma and says what else does. Other errors stay as they are.
+func noTest(err error, namespace, name, otherwise string) error {
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("there is no LatencyTest %s/%s: say with -n in which namespace it is%s", namespace, name, otherwise)
 	}
+	return err
+}
+
+// watchTest says what becomes of the nodes until all are done with a run, prints the report, and ends by the outcome.
+// first is what was read of the test already; nil for nothing.
+func (f *follower) watchTest(ctx context.Context, cluster *rest.RESTClient, of *watched, first *v1alpha1.LatencyTest, timeout time.Duration) error {
 	defer f.shown.End()
-	for {
-		test, err := fetchTest(ctx, cluster, namespace, name)
-		if err != nil {
-			return overdue(ctx, timeout, err)
+	for test := first; ; test = nil {
+		isDeleted := false
+		if test == nil {
+			test, isDeleted = f.read(ctx, cluster, of)
 		}
-		v := view.OfLatencyTest(test)
-		f.show(ctx, &v)
-		if isDone(test, run) {
-			f.shown.End()
-			v.OnlyRun(run)
-			_, err := f.Out.Write([]byte(text.Harmless(text.LatencyTests([]view.LatencyTest{v}, f.palette(), f.width()))))
-			if err != nil {
+		if isDeleted {
+			return errUnknown
+		}
+		if test != nil {
+			if isEnded, err := f.look(ctx, test, of.run); isEnded {
 				return err
 			}
-			return testVerdict([]view.LatencyTest{v})
 		}
 		select {
 		case <-ctx.Done():
-			return overdue(ctx, timeout, ctx.Err())
+			return overdue(ctx, timeout, ctx.Err(), f.lost)
 		case <-time.After(lookEvery):
 		}
 	}
 }
 
-// overdue says that the time is over where that is why something failed.
-func overdue(ctx context.Context, timeout time.Duration, err error) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("not all nodes have a result after %s; the test goes on, and kubectl lowlatency test watch shows how", timeout)
+// read reads the test that is watched; nil when that does not work now. A measurement takes hours and goes on in the cluster, so that a moment in which the
+// cluster does not answer ends nothing: it is said once, and again when it is over.
+func (f *follower) read(ctx context.Context, cluster *rest.RESTClient, of *watched) (test *v1alpha1.LatencyTest, isDeleted bool) {
+	test, err := fetchTest(ctx, cluster, of.namespace, of.name)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, false
+	case apierrors.IsNotFound(err):
+		f.say("LatencyTest %s/%s was deleted while it was watched", of.namespace, of.name)
+		return nil, true
+	case err != nil:
+		if f.lost == nil {
+			f.say("%v; the test goes on, and is looked at again until that works", err)
+		}
+		f.lost = err
+		return nil, false
+	case test.UID != of.uid:
+		f.say("LatencyTest %s/%s was deleted while it was watched, and another one has its name", of.namespace, of.name)
+		return nil, true
 	}
-	return err
+	if f.lost != nil {
+		f.say("reading LatencyTest %s works again", of.name)
+		f.lost = nil
+	}
+	return test, false
+}
+
+// look says what has become of the nodes of a test. When all are done with a run, it prints the report, and the error is that by which a command ends.
+func (f *follower) look(ctx context.Context, test *v1alpha1.LatencyTest, run int32) (isEnded bool, err error) {
+	v := view.OfLatencyTest(test)
+	f.show(ctx, &v)
+	if !isDone(test, run) {
+		return false, nil
+	}
+	f.shown.End()
+	v.OnlyRun(run)
+	if err := f.printHarmless(text.LatencyTests([]view.LatencyTest{v}, f.palette(), f.width())); err != nil {
+		return true, err
+	}
+	return true, testVerdict([]view.LatencyTest{v})
+}
+
+// within is a context that ends with the time for which a test is watched.
+func (o *watchOptions) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	if o.timeout > 0 {
+		return context.WithTimeout(ctx, o.timeout)
+	}
+	return context.WithCancel(ctx)
+}
+
+// overdue says that the time is over where that is why something failed, which err tells otherwise. lost is why the test could not be read last; nil when it could.
+func overdue(ctx context.Context, timeout time.Duration, err, lost error) error {
+	const goesOn = "the test goes on, and kubectl lowlatency test watch shows how"
+	switch {
+	case !errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return err
+	case lost != nil:
+		return fmt.Errorf("it is not known after %s whether all nodes have a result: %w; %s", timeout, lost, goesOn)
+	default:
+		return fmt.Errorf("not all nodes have a result after %s; %s", timeout, goesOn)
+	}
 }
 
 // clock is the time of day, by which lines begin.

@@ -34,6 +34,8 @@ type follower struct {
 	// said is the last line about each node, pods the pod of each Job, and isShut that logs may not be read, which is said once.
 	said, pods map[string]string
 	isShut     bool
+	// lost is why the test could not be read last; nil when it could.
+	lost error
 }
 
 func (a *app) newFollower(access *clusterAccess) (*follower, error) {

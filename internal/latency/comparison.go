@@ -100,6 +100,8 @@ type ComparedSearch struct {
 	Why             Outcome `json:"why"`
 	Confirmed       bool    `json:"confirmed"`
 	HeldNanoseconds int64   `json:"heldNanoseconds,omitempty"`
+	// Rules are nil where the result does not tell them.
+	Rules *SearchOptions `json:"rules"`
 }
 
 // CompareResults puts two results of one kind beside each other.
@@ -208,7 +210,7 @@ func (s *ComparedSide) isAnswered(percent float64) bool {
 
 func compareSearches(was, is *Load) *ComparedSearches {
 	answer := func(l *Load) ComparedSearch {
-		return ComparedSearch{BestPass: l.BestPass, LowestFail: l.LowestFail, Why: l.Why, Confirmed: l.Confirmed, HeldNanoseconds: l.HeldNanoseconds}
+		return ComparedSearch{BestPass: l.BestPass, LowestFail: l.LowestFail, Why: l.Why, Confirmed: l.Confirmed, HeldNanoseconds: l.HeldNanoseconds, Rules: l.Rules}
 	}
 	isSame := was.Overlaps(is)
 	change := func(was, is uint64) *Change {

@@ -29,8 +29,9 @@ func JudgeRecorded(runs []Recorded, options SearchOptions) (Load, error) {
 	}
 	runs = slices.Clone(runs)
 	slices.SortStableFunc(runs, func(a, b Recorded) int { return cmp.Compare(a.Rate.PerSecond, b.Rate.PerSecond) })
+	rules := options
 	options.Minimum = runs[0].Rate.PerSecond
-	var load Load
+	load := Load{Rules: &rules}
 	for i := range runs {
 		trial := Trial{Phase: runs[i].phase(i == 0, options.Confirm), Rate: runs[i].Rate}
 		trial.Outcome = runs[i].judge(&runs[0], trial.Phase, &options)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // recordedRun is a run of ten seconds that sent its rate, with 99 % between two ends.
@@ -73,6 +75,10 @@ func TestJudgeRecorded(t *testing.T) {
 	}
 	if _, err := JudgeRecorded(nil, lossOnly); err == nil {
 		t.Error("nothing is judged")
+	}
+	// The lowest rate is that of the runs, and no rule.
+	if one, err := JudgeRecorded([]Recorded{recordedRun(100, 0, 10, 11)}, growing); err != nil || one.Rules == nil || !cmp.Equal(*one.Rules, growing) {
+		t.Errorf("%v: the rules are %+v, want %+v", err, one.Rules, growing)
 	}
 	coarse, _ := JudgeRecorded([]Recorded{recordedRun(100, 0, 30, 40)}, limit(30))
 	if !strings.Contains(coarse.Why.Message, "steps that are too wide") || coarse.Outcome(0).Verdict != Inconclusive {

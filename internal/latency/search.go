@@ -26,25 +26,29 @@ const (
 )
 
 // SearchOptions are how a search goes. A search brackets the highest rate that passes by doubling or halving, then halves the ratio of
-// the bracket until it is within Granularity, then confirms.
+// the bracket until it is within Granularity, then confirms. Its JSON form is documented in docs/latency.md.
 type SearchOptions struct {
-	// Minimum and Maximum bound the rates, and Start is tried first.
-	Minimum, Start, Maximum uint64
+	// Minimum and Maximum bound the rates in messages a second, and Start is tried first. Recorded runs have none of them.
+	Minimum uint64 `json:"minimumPerSecond,omitempty"`
+	Start   uint64 `json:"startPerSecond,omitempty"`
+	Maximum uint64 `json:"maximumPerSecond,omitempty"`
 	// Granularity is how far apart, as a share, the best pass and the lowest fail may be.
-	Granularity float64
+	Granularity float64 `json:"granularity,omitempty"`
 	// Sniff, Search and Confirm are how long the trials are.
-	Sniff, Search, Confirm time.Duration
+	Sniff   time.Duration `json:"sniffNanoseconds,omitempty"`
+	Search  time.Duration `json:"searchNanoseconds,omitempty"`
+	Confirm time.Duration `json:"confirmNanoseconds,omitempty"`
 	// Longest is how long all trials together take at most; 0 for no limit. A search that has no time for its next trial is at its end.
-	Longest time.Duration
+	Longest time.Duration `json:"longestNanoseconds,omitempty"`
 	// Retries is how often a failed trial is made again before its rate counts as failed.
-	Retries int
-	// Growth is by how much the percentile GrowthPercent, which is one of Ladder, may be above that of the low rate; 0 for no limit.
-	Growth        float64
-	GrowthPercent float64
+	Retries int `json:"retries,omitempty"`
+	// Growth is how many times as large the percentile GrowthPercent, which is one of Ladder, may be as that of the low rate; 0 for no limit.
+	Growth        float64 `json:"growth,omitempty"`
+	GrowthPercent float64 `json:"growthPercent,omitempty"`
 	// Probes a second are measured beside the load.
-	Probes uint64
-	// Budget of each trial.
-	Budget Budget
+	Probes uint64 `json:"probesPerSecond,omitempty"`
+	// Budget of each trial, and of the answer.
+	Budget Budget `json:"budget"`
 }
 
 // Load is what a search found.
@@ -60,6 +64,8 @@ type Load struct {
 	// HeldNanoseconds is for how long messages were sent in the longest trial that the best pass has passed; 0 where that is not known, or none passed.
 	HeldNanoseconds int64   `json:"heldNanoseconds,omitempty"`
 	Trials          []Trial `json:"trials"`
+	// Rules are those by which the search was made, and its rates were judged; nil in results of earlier versions, which did not tell.
+	Rules *SearchOptions `json:"rules,omitempty"`
 }
 
 // Trial is one trial of a search.
@@ -105,7 +111,9 @@ func NewSearchOfRuns(options SearchOptions) (*Search, error) {
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	return &Search{options: options, step: Step{PhaseLow, options.Minimum, options.Search}}, nil
+	// A search may lengthen its trials, so that the rules are a copy.
+	rules := options
+	return &Search{options: options, load: Load{Rules: &rules}, step: Step{PhaseLow, options.Minimum, options.Search}}, nil
 }
 
 // check says what is wrong with options.

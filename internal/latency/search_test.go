@@ -4,9 +4,12 @@
 package latency
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // world answers trials as a path of a capacity would.
@@ -318,5 +321,26 @@ func TestJudgeAnswers(t *testing.T) {
 	}
 	if got := Judge(r, Budget{Limits: []Limit{{50, 1_000_000}}}); got.Reason != ReasonWithinBudget {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestRulesOfASearch: a result tells the rules that were asked for, also of a search that has lengthened its trials since a confirmation failed.
+func TestRulesOfASearch(t *testing.T) {
+	var asked SearchOptions
+	s := search(t, &world{capacity: 1 << 40, generator: 1 << 40, lucky: 20_000}, func(o *SearchOptions) {
+		o.Budget.Limits, o.Maximum = []Limit{{99, 1e6}}, 100_000
+		asked = *o
+	})
+	found := s.Found()
+	if s.options.Search != asked.Confirm {
+		t.Fatalf("trials are %s long, and were to be lengthened", s.options.Search)
+	}
+	if diff := cmp.Diff(&asked, found.Rules); diff != "" {
+		t.Errorf("(-asked +told):\n%s", diff)
+	}
+	const want = `{"minimumPerSecond":1000,"startPerSecond":10000,"maximumPerSecond":100000,"granularity":0.01,"sniffNanoseconds":1000000000,"searchNanoseconds":10000000000,` +
+		`"confirmNanoseconds":60000000000,"growthPercent":99,"probesPerSecond":2000,"budget":{"limits":[{"percent":99,"nanoseconds":1000000}],"lossPartsPerMillion":0}}`
+	if text, err := json.Marshal(found.Rules); err != nil || string(text) != want {
+		t.Errorf("%v: %s", err, text)
 	}
 }

@@ -100,8 +100,8 @@ func (c *Collector) measured(out chan<- prometheus.Metric, test *v1alpha1.Latenc
 	if result.Previous == nil {
 		return
 	}
-	change := qualification.CompareMeasurements(result.Previous, m, result.Earlier...)
-	c.gauge(out, testChange, 1, test.Namespace, test.Name, result.Node, string(change.Trend), changedWords(result.Previous, m))
+	trend := qualification.TrendOf(result.Previous, m, result.Earlier...)
+	c.gauge(out, testChange, 1, test.Namespace, test.Name, result.Node, string(trend), changedWords(result.Previous, m))
 }
 
 // changedWords are the parts of node and server that differ, in their order; "nothing" when none does.

@@ -49,9 +49,12 @@ type Repeated struct {
 	// AreRates says that they are messages a second, of which more is better; AreRatios that they are parts per thousand; else they are lengths in
 	// nanoseconds.
 	AreRates, AreRatios bool
+	// Unsaid says why there are no figures of what was measured; "" where there are.
+	Unsaid string
 }
 
-// Repetitions are the highest rates that passed, or the ratios of a comparison, else the medians of latencies, else the longest interruptions.
+// Repetitions are the highest rates that passed, or the ratios of a comparison, else the medians of latencies, else the longest interruptions. There are none
+// where they would tell of fewer than all messages, or of messages that went another way.
 func Repetitions(measured *v1alpha1.LatencyMeasurement) Repeated {
 	switch n := measured.Network; {
 	case n == nil:
@@ -63,10 +66,57 @@ func Repetitions(measured *v1alpha1.LatencyMeasurement) Repeated {
 		}
 		return r
 	case n.Comparison != nil:
-		return Repeated{Figures: pairedRatios(n.Comparison), Name: "ratios of medians", AreRatios: true}
+		r := Repeated{Name: "ratios of medians", AreRatios: true, Unsaid: unpaired(n)}
+		if r.Unsaid == "" {
+			r.Figures = pairedRatios(n.Comparison)
+		}
+		return r
 	default:
-		return Repeated{Figures: n.RepetitionMediansNanoseconds, Name: "medians"}
+		r := Repeated{Name: "medians", Unsaid: unanswered(Rows(n), n.RepetitionMediansNanoseconds)}
+		if r.Unsaid == "" {
+			r.Figures = n.RepetitionMediansNanoseconds
+		}
+		return r
 	}
+}
+
+// unanswered says why the medians of repetitions, which are those of the first row, tell of fewer than all messages; "" where they do not. A message that was
+// lost is later than any that has an answer, so a way that loses most of them would seem to have become a short one.
+func unanswered(rows []Row, medians []int64) string {
+	if len(rows) == 0 {
+		return ""
+	}
+	const median = 50
+	row := &rows[0]
+	if !latency.IsAnswered(median, uint64(max(0, row.Figures.Samples)), uint64(max(0, row.Lost))) || slices.Contains(medians, 0) {
+		return fmt.Sprintf("of %s %d of %d messages were lost, so that their medians are none of all messages", row.Name, row.Lost, row.Sent)
+	}
+	return ""
+}
+
+// unpaired says why the ratios of a comparison tell nothing of its sides; "" where they do.
+func unpaired(n *v1alpha1.NetworkMeasurement) string {
+	c := n.Comparison
+	if len(c.Sides) == 0 {
+		return ""
+	}
+	if verdict, other := judgePaths(n); other && !wantsPaths(c) {
+		return verdict.Message
+	}
+	rows := Rows(n)
+	for _, side := range []*v1alpha1.SideMeasurement{&c.Sides[firstOf(c)], &c.Sides[baseOf(c)]} {
+		if !tookItsPath(side) {
+			return otherPathWords(side)
+		}
+		at := slices.IndexFunc(rows, func(r Row) bool { return r.Side == side })
+		if at < 0 {
+			continue
+		}
+		if why := unanswered(rows[at:], side.RepetitionMediansNanoseconds); why != "" {
+			return why
+		}
+	}
+	return ""
 }
 
 // Words is one of the figures; of rates without a unit.
@@ -128,13 +178,7 @@ func (r *Repeated) trendOf(was v1alpha1.LatencyRunSpread) Trend {
 func CompareMeasurements(before, after *v1alpha1.LatencyMeasurement, earlier ...v1alpha1.LatencyRunSpread) Change {
 	c := Change{Trend: TrendUnknown, Fingerprint: differenceWords(MeasurementChanges(before, after))}
 	was, is := Repetitions(before), Repetitions(after)
-	switch {
-	case before.ParametersHash != after.ParametersHash:
-		c.Message = "the two were measured with other parameters, so that they cannot be compared"
-		return c
-	case min(len(was.Figures), len(is.Figures)) < RepetitionsToCompare:
-		c.Message = fmt.Sprintf("%d and %d repetitions cannot tell a change from the spread between them: set spec.repetitions to %d or more",
-			len(was.Figures), len(is.Figures), RepetitionsToCompare)
+	if c.Message = incomparable(before, after, &was, &is); c.Message != "" {
 		return c
 	}
 	c.Trend = is.trendOf(joined(append(slices.Clone(earlier), was.Spread())))
@@ -143,6 +187,48 @@ func CompareMeasurements(before, after *v1alpha1.LatencyMeasurement, earlier ...
 	}
 	c.Message = c.sentence(&was, &is, earlier)
 	return c
+}
+
+// TrendOf is the trend alone, which needs no interval: that takes thousands of samples of the figures.
+func TrendOf(before, after *v1alpha1.LatencyMeasurement, earlier ...v1alpha1.LatencyRunSpread) Trend {
+	was, is := Repetitions(before), Repetitions(after)
+	if incomparable(before, after, &was, &is) != "" {
+		return TrendUnknown
+	}
+	return is.trendOf(joined(append(slices.Clone(earlier), was.Spread())))
+}
+
+// incomparable says why two measurements, and their repetitions, cannot tell a change of the node; "" when they can.
+func incomparable(before, after *v1alpha1.LatencyMeasurement, was, is *Repeated) string {
+	if before.ParametersHash != after.ParametersHash {
+		return "the two were measured with other parameters, so that they cannot be compared"
+	}
+	if why := otherWay(before.Network, after.Network); why != "" {
+		return why
+	}
+	switch {
+	case was.Unsaid != "":
+		return "in the run before " + was.Unsaid
+	case is.Unsaid != "":
+		return is.Unsaid
+	case min(len(was.Figures), len(is.Figures)) < RepetitionsToCompare:
+		return fmt.Sprintf("%d and %d repetitions cannot tell a change from the spread between them: set spec.repetitions to %d or more",
+			len(was.Figures), len(is.Figures), RepetitionsToCompare)
+	}
+	return ""
+}
+
+// otherWay says why messages of two measurements did not go the same way; "" when they did, or none were sent. What is a longer way is no worse node.
+func otherWay(before, after *v1alpha1.NetworkMeasurement) string {
+	switch {
+	case before == nil || after == nil:
+		return ""
+	case before.Server != after.Server:
+		return fmt.Sprintf("the server ran on node %s, and in the run before on node %s, so that they cannot be compared", after.Server, before.Server)
+	case after.Comparison == nil && before.Path != after.Path:
+		return fmt.Sprintf("messages went by path %s (%s), and in the run before by path %s, so that they cannot be compared", after.Path, after.PathMessage, before.Path)
+	}
+	return ""
 }
 
 // EarlierRuns are the runs before a new previous one, to which the one that was the previous is added. Where the two were not measured alike, none is left: a

@@ -80,6 +80,43 @@ func TestCompareWithEarlierRuns(t *testing.T) {
 	}
 }
 
+// TestLossIsNoBetterRun: the medians of the few messages that came back, or of none, are shorter, and nothing has become better.
+func TestLossIsNoBetterRun(t *testing.T) {
+	sized := func(lost, samples int64, medians ...int64) *v1alpha1.LatencyMeasurement {
+		return &v1alpha1.LatencyMeasurement{Network: &v1alpha1.NetworkMeasurement{RepetitionMediansNanoseconds: medians, Sizes: []v1alpha1.SizeMeasurement{
+			{Bytes: 64, Lost: lost, LatencyFigures: v1alpha1.LatencyFigures{Samples: samples}}, {Bytes: 1024, Lost: 90_000, LatencyFigures: v1alpha1.LatencyFigures{Samples: 1}},
+		}}}
+	}
+	rated := func(lost, sent int64, medians ...int64) *v1alpha1.LatencyMeasurement {
+		return &v1alpha1.LatencyMeasurement{Network: &v1alpha1.NetworkMeasurement{RepetitionMediansNanoseconds: medians, Rates: []v1alpha1.RateMeasurement{
+			{MessagesPerSecond: 100, Lost: lost, Sent: sent, FromIntended: v1alpha1.LatencyFigures{Samples: sent - lost}},
+		}}}
+	}
+	for name, tc := range map[string]struct {
+		before, after *v1alpha1.LatencyMeasurement
+		want          Trend
+		wantText      string
+	}{
+		"none lost":           {sized(0, 1000, 5, 6, 7), sized(0, 1000, 1, 2, 3), TrendBetter, "shorter than before"},
+		"few lost":            {sized(0, 1000, 5, 6, 7), sized(300, 700, 1, 2, 3), TrendBetter, "shorter than before"},
+		"most lost":           {sized(0, 1000, 5, 6, 7), sized(700, 300, 1, 2, 3), TrendUnknown, "of 64 bytes 700 of 1000 messages were lost"},
+		"most lost before":    {sized(700, 300, 1, 2, 3), sized(0, 1000, 5, 6, 7), TrendUnknown, "in the run before of 64 bytes 700 of 1000 messages were lost"},
+		"all lost":            {rated(0, 600, 5, 6, 7), rated(600, 600, 0, 0, 0), TrendUnknown, "of 100 a second 600 of 600 messages were lost"},
+		"all of a repetition": {rated(0, 600, 5, 6, 7), rated(200, 600, 3, 0, 3), TrendUnknown, "of 100 a second 200 of 600 messages were lost"},
+	} {
+		got := CompareMeasurements(tc.before, tc.after)
+		if got.Trend != tc.want || !strings.Contains(got.Message, tc.wantText) {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if tc.want == TrendUnknown && got.Ratio != nil {
+			t.Errorf("%s: a ratio of %+v", name, got.Ratio)
+		}
+	}
+	if earlier := EarlierRuns(nil, rated(600, 600, 0, 0, 0), rated(0, 600, 5, 6, 7)); earlier != nil {
+		t.Errorf("a run without answers is kept as %+v", earlier)
+	}
+}
+
 func TestEarlierRuns(t *testing.T) {
 	run := func(hash, kernel string, figures ...int64) *v1alpha1.LatencyMeasurement {
 		return &v1alpha1.LatencyMeasurement{ParametersHash: hash, Fingerprint: v1alpha1.LatencyFingerprint{Kernel: kernel}, RepetitionMaximumsNanoseconds: figures}
@@ -102,6 +139,30 @@ func TestEarlierRuns(t *testing.T) {
 	} {
 		if diff := cmp.Diff(tc.want, EarlierRuns(tc.earlier, tc.was, tc.previous)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestOtherWaysAreNoTrend: a server farther away, or the kernel instead of a stack, makes no node worse.
+func TestOtherWaysAreNoTrend(t *testing.T) {
+	over := func(server string, path v1alpha1.LatencyPath, medians ...int64) *v1alpha1.LatencyMeasurement {
+		return &v1alpha1.LatencyMeasurement{Network: &v1alpha1.NetworkMeasurement{Server: server, Path: path, RepetitionMediansNanoseconds: medians}}
+	}
+	for name, tc := range map[string]struct {
+		after    *v1alpha1.LatencyMeasurement
+		want     Trend
+		wantText string
+	}{
+		"the same way":   {over("b", v1alpha1.LatencyPathAccelerated, 8, 9, 10), TrendWorse, "longer than before"},
+		"another server": {over("c", v1alpha1.LatencyPathAccelerated, 8, 9, 10), TrendUnknown, "the server ran on node c, and in the run before on node b, so that they cannot be compared"},
+		"another path":   {over("b", v1alpha1.LatencyPathKernel, 8, 9, 10), TrendUnknown, "messages went by path Kernel (), and in the run before by path Accelerated"},
+	} {
+		before := over("b", v1alpha1.LatencyPathAccelerated, 5, 6, 7)
+		if got := CompareMeasurements(before, tc.after); got.Trend != tc.want || !strings.Contains(got.Message, tc.wantText) {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if got := TrendOf(before, tc.after); got != tc.want {
+			t.Errorf("%s: the trend alone is %s, want %s", name, got, tc.want)
 		}
 	}
 }

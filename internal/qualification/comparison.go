@@ -173,6 +173,11 @@ func tookItsPath(side *v1alpha1.SideMeasurement) bool {
 	return side.WantedPath == "" || side.Path == side.WantedPath
 }
 
+// otherPathWords say which way the messages of a side went instead of the one that they had to.
+func otherPathWords(side *v1alpha1.SideMeasurement) string {
+	return fmt.Sprintf("%s was to go %s and went %s (%s)", sideWords(side.Side), side.WantedPath, side.Path, side.PathMessage)
+}
+
 // wantsPaths reports whether the sides of a comparison have each a path to take.
 func wantsPaths(c *v1alpha1.ComparisonMeasurement) bool {
 	return slices.ContainsFunc(c.Sides, func(s v1alpha1.SideMeasurement) bool { return s.WantedPath != "" })
@@ -302,7 +307,7 @@ func judgePaths(n *v1alpha1.NetworkMeasurement) (verdict Verdict, other bool) {
 	var words []string
 	for i := range c.Sides {
 		if side := &c.Sides[i]; !tookItsPath(side) {
-			words = append(words, fmt.Sprintf("%s was to go %s and went %s (%s)", sideWords(side.Side), side.WantedPath, side.Path, side.PathMessage))
+			words = append(words, otherPathWords(side))
 		}
 	}
 	if len(words) == 0 {

@@ -241,3 +241,39 @@ func TestRatiosAreWorse(t *testing.T) {
 		t.Errorf("%+v", same)
 	}
 }
+
+// TestPathsThatDifferAreNoTrend: a stack that did not take over is no slow stack, and what lost most of its messages has no ratio.
+func TestPathsThatDifferAreNoTrend(t *testing.T) {
+	p := compares(5)
+	measured := func() *v1alpha1.LatencyMeasurement {
+		return Compared(p, runsOf(p, 1000, 20_000, 20_400, 20_200, 20_600, 20_800), "n2")
+	}
+	before := measured()
+	sides := func(m *v1alpha1.LatencyMeasurement, path v1alpha1.LatencyPath) {
+		for i := range m.Network.Comparison.Sides {
+			side := &m.Network.Comparison.Sides[i]
+			side.WantedPath, side.Path = v1alpha1.LatencyPathKernel, v1alpha1.LatencyPathKernel
+			if side.Side != m.Network.Comparison.Base {
+				side.WantedPath, side.Path = v1alpha1.LatencyPathAccelerated, path
+			}
+		}
+	}
+	for name, tc := range map[string]struct {
+		change func(m *v1alpha1.LatencyMeasurement)
+		want   string
+	}{
+		"the wanted path":          {func(m *v1alpha1.LatencyMeasurement) { sides(m, v1alpha1.LatencyPathAccelerated) }, "the ratios of medians"},
+		"the kernel instead":       {func(m *v1alpha1.LatencyMeasurement) { sides(m, v1alpha1.LatencyPathKernel) }, "was to go Accelerated and went Kernel"},
+		"different paths":          {func(m *v1alpha1.LatencyMeasurement) { m.Network.Path = v1alpha1.LatencyPathMixed }, "did not go one known way"},
+		"messages lost on a side":  {func(m *v1alpha1.LatencyMeasurement) { m.Network.Comparison.Sides[0].Sizes[0].Lost = 1 << 40 }, "messages were lost"},
+		"and on the side of base":  {func(m *v1alpha1.LatencyMeasurement) { m.Network.Comparison.Sides[1].Sizes[0].Lost = 1 << 40 }, "messages were lost"},
+		"lost of another size yet": {func(m *v1alpha1.LatencyMeasurement) { m.Network.Comparison.Sides[1].Sizes[1].Lost = 1 << 40 }, "the ratios of medians"},
+	} {
+		after := measured()
+		tc.change(after)
+		got := CompareMeasurements(before, after)
+		if isKnown := strings.HasPrefix(tc.want, "the ratios"); (got.Trend == TrendSame) != isKnown || (got.Trend == TrendUnknown) == isKnown || !strings.Contains(got.Message, tc.want) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

@@ -95,13 +95,16 @@ func listed(versions []string) string {
 	return shorten.Value(strings.Join(slices.Compact(versions), ", "), v1alpha1.MaxNICVersionLength)
 }
 
+// unknownVersion stands for a version of a stack that the node does not tell.
+const unknownVersion = "-"
+
 // stacksOf are the stacks of the pools on a node in the order of the pools' names, at most as many as the API holds. Where the NICs of
 // a pool tell different versions, all of them are told.
 func stacksOf(pooled []v1alpha1.NodeBypassNIC) []v1alpha1.LatencyFingerprintStack {
 	versions := map[string][]string{}
 	for i := range pooled {
 		if nic := &pooled[i]; nic.ModuleVersion != "" || nic.UserVersion != "" {
-			versions[nic.Pool] = append(versions[nic.Pool], cmp.Or(nic.ModuleVersion, "-")+"/"+cmp.Or(nic.UserVersion, "-"))
+			versions[nic.Pool] = append(versions[nic.Pool], cmp.Or(nic.ModuleVersion, unknownVersion)+"/"+cmp.Or(nic.UserVersion, unknownVersion))
 		}
 	}
 	if len(versions) == 0 {
@@ -157,11 +160,19 @@ func parts(then, now v1alpha1.LatencyFingerprint) []Part {
 	all = append(all, driverParts(then.Drivers, now.Drivers)...)
 	for _, before := range then.Stacks {
 		at := slices.IndexFunc(now.Stacks, func(s v1alpha1.LatencyFingerprintStack) bool { return s.Pool == before.Pool })
-		if at >= 0 {
+		if at >= 0 && !isPartOf(before.Versions, now.Stacks[at].Versions) {
 			all = append(all, Part{"stack", "the stack of BypassNICPool " + before.Pool, before.Versions, now.Stacks[at].Versions, false})
 		}
 	}
 	return all
+}
+
+// isPartOf reports whether of two versions of a stack, as stacksOf writes them, one lacks the version of the module or of the user space, and tells the same otherwise.
+func isPartOf(then, now string) bool {
+	moduleThen, userThen, isOneThen := strings.Cut(then, "/")
+	moduleNow, userNow, isOneNow := strings.Cut(now, "/")
+	same := func(a, b string) bool { return a == b || a == unknownVersion || b == unknownVersion }
+	return isOneThen && isOneNow && same(moduleThen, moduleNow) && same(userThen, userNow)
 }
 
 // driverParts are the versions that both have.

@@ -151,15 +151,24 @@ func onWorst(measured *v1alpha1.LatencyMeasurement) string {
 	return fmt.Sprintf(" (CPU %d)", *measured.WorstCPU)
 }
 
-// blame says what the kernel counted when the longest interruptions came.
+// NothingAboutLongest is the first cause of jitter where the kernel counted nothing about the longest interruption, and something about others of the longest.
+const NothingAboutLongest = "Nothing about the longest one"
+
+// blame says what the kernel counted when the longest interruptions came. What it counted about others is no cause of the longest one.
 func blame(measured *v1alpha1.LatencyMeasurement) string {
-	switch {
-	case len(measured.Causes) > 0:
-		return "; the kernel counted " + strings.Join(measured.Causes, ", ")
-	case measured.CountedInterrupts == v1alpha1.CountedInterruptsDevices || measured.CountedInterrupts == v1alpha1.CountedInterruptsNone:
-		return "; the kernel counted nothing about that time that a pod may see: its own interrupts, firmware, hypervisor or hardware"
+	unseen := ": firmware, hypervisor or hardware"
+	if measured.CountedInterrupts == v1alpha1.CountedInterruptsDevices || measured.CountedInterrupts == v1alpha1.CountedInterruptsNone {
+		unseen = " that a pod may see: its own interrupts, firmware, hypervisor or hardware"
 	}
-	return "; the kernel counted nothing about that time: firmware, hypervisor or hardware"
+	switch {
+	case len(measured.Causes) == 0:
+		return "; the kernel counted nothing about that time" + unseen
+	case measured.Causes[0] != NothingAboutLongest:
+		return "; the kernel counted " + strings.Join(measured.Causes, ", ")
+	case len(measured.Causes) == 1:
+		return "; the kernel counted nothing about the longest one" + unseen
+	}
+	return "; the kernel counted nothing about the longest one" + unseen + "; about others of the longest it counted " + strings.Join(measured.Causes[1:], ", ")
 }
 
 // figures is a measurement in few words.
@@ -168,6 +177,9 @@ func figures(measured *v1alpha1.LatencyMeasurement) string {
 		onWorst(measured), latency.Length(measured.MaximumNanoseconds), measured.StolenPartsPerMillion, measured.CPUs)
 }
 
+// clockTolerance is how far the clocks of two replicas of the manager may be apart.
+const clockTolerance = 5 * time.Minute
+
 // Freshness says whether a measurement still counts, and why not.
 func Freshness(spec *v1alpha1.LatencyTestSpec, measured *v1alpha1.LatencyMeasurement, now v1alpha1.LatencyFingerprint, at time.Time) (v1alpha1.LatencyFreshness, string) {
 	if changed := Differences(measured.Fingerprint, now); len(changed) > 0 {
@@ -175,6 +187,9 @@ func Freshness(spec *v1alpha1.LatencyTestSpec, measured *v1alpha1.LatencyMeasure
 	}
 	if measured.ParametersHash != ParametersOf(spec).Hash() {
 		return v1alpha1.LatencyStale, "stale, since the test measures something else now"
+	}
+	if ahead := measured.CompletedTime.Sub(at); ahead > clockTolerance {
+		return v1alpha1.LatencyExpired, "expired, since it was completed at " + measured.CompletedTime.UTC().Format(time.RFC3339) + ", which is still to come: a clock was wrong"
 	}
 	if expires := Expires(spec, measured); !expires.IsZero() && !at.Before(expires) {
 		return v1alpha1.LatencyExpired, fmt.Sprintf("expired, since more than %d hours have passed after the measurement", spec.ExpireAfterHours)

@@ -47,6 +47,22 @@ func TestJudge(t *testing.T) {
 				"12 parts per million of the time were taken from a CPU, more than 11; percentile 99 % was 2 µs, more than 1.5 µs; " +
 				"the kernel counted nothing about that time: firmware, hypervisor or hardware"},
 		},
+		"nothing was counted about the longest, and something about others": {
+			change: func(m *v1alpha1.LatencyMeasurement) {
+				m.Causes = []string{NothingAboutLongest, "Interrupt LOC", "Softirq TIMER"}
+			},
+			budget: &v1alpha1.LatencyBudget{MaximumNanoseconds: 8999},
+			want: Verdict{v1alpha1.LatencyFailed, v1alpha1.TestMaximumExceeded, "the longest interruption (CPU 5) was 9 µs, more than 8.999 µs; " +
+				"the kernel counted nothing about the longest one: firmware, hypervisor or hardware; about others of the longest it counted Interrupt LOC, Softirq TIMER"},
+		},
+		"the same of a record without room, where the kernel's own interrupts are hidden": {
+			change: func(m *v1alpha1.LatencyMeasurement) {
+				m.Causes, m.CountedInterrupts = []string{NothingAboutLongest}, v1alpha1.CountedInterruptsDevices
+			},
+			budget: &v1alpha1.LatencyBudget{MaximumNanoseconds: 8999},
+			want: Verdict{v1alpha1.LatencyFailed, v1alpha1.TestMaximumExceeded, "the longest interruption (CPU 5) was 9 µs, more than 8.999 µs; " +
+				"the kernel counted nothing about the longest one that a pod may see: its own interrupts, firmware, hypervisor or hardware"},
+		},
 		"nothing was counted where the kernel's own interrupts are hidden": {
 			change: func(m *v1alpha1.LatencyMeasurement) {
 				m.Causes, m.CountedInterrupts = nil, v1alpha1.CountedInterruptsDevices
@@ -226,6 +242,16 @@ func TestFingerprintDifferences(t *testing.T) {
 			r.Status.BypassNICs = append(r.Status.BypassNICs, v1alpha1.NodeBypassNIC{Pool: "orders", UserVersion: "9.0"})
 		}, nil},
 		"a deleted pool": {func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) { r.Status.BypassNICs = nil }, nil},
+		"a module whose version nobody tells for now": {func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) {
+			for i := range r.Status.BypassNICs {
+				r.Status.BypassNICs[i].ModuleVersion = ""
+			}
+		}, nil},
+		"other libraries of a module whose version nobody tells": {func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) {
+			for i := range r.Status.BypassNICs {
+				r.Status.BypassNICs[i].ModuleVersion, r.Status.BypassNICs[i].UserVersion = "", "9.2"
+			}
+		}, []string{"the stack of BypassNICPool feed (-/9.2, was 9.1/9.1)"}},
 		"a pool whose stack nobody sees for now": {func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) {
 			for i := range r.Status.BypassNICs {
 				r.Status.BypassNICs[i].ModuleVersion, r.Status.BypassNICs[i].UserVersion = "", ""
@@ -271,12 +297,14 @@ func TestFreshness(t *testing.T) {
 		at   time.Time
 		want v1alpha1.LatencyFreshness
 	}{
-		"at once":               {spec, fingerprint, begin, v1alpha1.LatencyFresh},
-		"before it expires":     {spec, fingerprint, begin.Add(2*time.Hour - 1), v1alpha1.LatencyFresh},
-		"when it expires":       {spec, fingerprint, begin.Add(2 * time.Hour), v1alpha1.LatencyExpired},
-		"another kernel":        {spec, other, begin, v1alpha1.LatencyStale},
-		"other parameters":      {longer, fingerprint, begin, v1alpha1.LatencyStale},
-		"the default spelt out": {same, fingerprint, begin, v1alpha1.LatencyFresh},
+		"at once":                {spec, fingerprint, begin, v1alpha1.LatencyFresh},
+		"before it expires":      {spec, fingerprint, begin.Add(2*time.Hour - 1), v1alpha1.LatencyFresh},
+		"when it expires":        {spec, fingerprint, begin.Add(2 * time.Hour), v1alpha1.LatencyExpired},
+		"clocks that differ":     {&v1alpha1.LatencyTestSpec{Kind: v1alpha1.LatencyTestJitter}, fingerprint, begin.Add(-clockTolerance), v1alpha1.LatencyFresh},
+		"a clock that was wrong": {&v1alpha1.LatencyTestSpec{Kind: v1alpha1.LatencyTestJitter}, fingerprint, begin.Add(-clockTolerance - 1), v1alpha1.LatencyExpired},
+		"another kernel":         {spec, other, begin, v1alpha1.LatencyStale},
+		"other parameters":       {longer, fingerprint, begin, v1alpha1.LatencyStale},
+		"the default spelt out":  {same, fingerprint, begin, v1alpha1.LatencyFresh},
 	} {
 		if got, why := Freshness(tc.spec, measured, tc.now, tc.at); got != tc.want || (why == "") != (tc.want == v1alpha1.LatencyFresh) {
 			t.Errorf("%s: %s, %q, want %s", name, got, why, tc.want)

@@ -42,8 +42,9 @@ type latencyContent struct {
 type latencySection struct {
 	view.LatencyTest
 
-	// IsProbe says that no object of a cluster stands behind it.
+	// IsProbe says that no object of a cluster stands behind it. Remarks are sentences about its figures.
 	IsProbe bool
+	Remarks []string
 	// Curves are the percentiles of all nodes.
 	Curves template.HTML
 	Nodes  []latencyNode
@@ -63,6 +64,8 @@ type latencyNode struct {
 	Percentiles []string
 	// Unread says why there is no distribution.
 	Unread string
+	// Reference is the name of the reference, and how it was measured otherwise than the node; "" without one.
+	Reference string
 }
 
 // latencyRow is a figure of a node beside that of the run before, of the fleet and of the reference; "" where there is none.
@@ -72,23 +75,28 @@ type latencyRow struct{ Name, Now, Before, Fleet, Reference string }
 func LatencyTests(tests []view.LatencyTest, reference *Reference, written time.Time) (string, error) {
 	filled := latencyContent{Title: "Latency tests", By: "test report", Reference: reference}
 	for i := range tests {
-		filled.Tests = append(filled.Tests, latencySectionOf(&tests[i], reference))
+		section := latencySectionOf(&tests[i], reference)
+		if latencies := view.LatenciesOf(tests[i].Kind); latencies != "" {
+			section.Remarks = []string{"Latencies are of " + latencies + "."}
+		}
+		filled.Tests = append(filled.Tests, section)
 	}
 	return filled.write(written)
 }
 
-// Probe writes the same page of what a command has measured on this host, or from it, without a cluster. command names it.
-func Probe(command string, kind v1alpha1.LatencyTestKind, node *view.LatencyNode, written time.Time) (string, error) {
+// Probe writes the same page of what a command has measured on this host, or from it, without a cluster. command names it, and remarks are sentences about its
+// figures.
+func Probe(command string, kind v1alpha1.LatencyTestKind, node *view.LatencyNode, remarks []string, written time.Time) (string, error) {
 	filled := latencyContent{Title: "Latency of " + node.Node, By: command}
 	section := latencySectionOf(&view.LatencyTest{Name: command, Kind: kind, Nodes: []view.LatencyNode{*node}}, nil)
-	section.IsProbe = true
+	section.IsProbe, section.Remarks = true, remarks
 	filled.Tests = append(filled.Tests, section)
 	return filled.write(written)
 }
 
 func (c *latencyContent) write(written time.Time) (string, error) {
 	parsed, err := template.New("latency").Funcs(functions()).Funcs(template.FuncMap{
-		"outcome": outcomeClass, "changes": changesOf, "length": latency.Length, "isolation": view.Isolation,
+		"outcome": outcomeClass, "changes": changesOf, "repetitions": repetitionWords, "isolation": view.Isolation,
 	}).Parse(latencySource)
 	if err != nil {
 		return "", fmt.Errorf("reading the template of the page: %w", err)
@@ -136,26 +144,41 @@ func latencyNodeOf(node *view.LatencyNode, test *view.LatencyTest, reference *Re
 	for _, name := range qualification.Percentiles() {
 		n.Percentiles = append(n.Percentiles, qualification.Words(name))
 	}
-	series, err := barsOf("now", node.Measured)
-	if err != nil {
-		n.Unread = err.Error()
-		return n
+	n.Distribution, n.Unread = distribution(node.Measured, reference)
+	if reference != nil {
+		n.Reference = reference.nameBeside(node.Measured)
 	}
-	if len(series) == 0 {
-		n.Unread = "the result has no histogram"
-		return n
+	return n
+}
+
+// nameBeside is the name of a reference beside a measurement.
+func (r *Reference) nameBeside(m *v1alpha1.LatencyMeasurement) string {
+	if r.Measurement.ParametersHash != m.ParametersHash {
+		return r.Name + ", measured with other parameters"
+	}
+	return r.Name
+}
+
+// distribution draws how many lengths there were of which size, beside those of the reference, which may be nil; or it says why it does not.
+func distribution(m *v1alpha1.LatencyMeasurement, reference *Reference) (drawn template.HTML, unread string) {
+	found := view.Histograms(m)
+	if len(found) == 0 {
+		return "", "the result has no histogram"
+	}
+	series, err := barsOf("now", m, found[0].Of)
+	if err != nil {
+		return "", err.Error()
 	}
 	if reference != nil {
-		if others, err := barsOf(reference.Name, reference.Measurement); err == nil {
+		if others, err := barsOf(reference.Name, reference.Measurement, found[0].Of); err == nil {
 			series = append(series, others...)
 		}
 	}
 	below, beside := "length of an interruption", "interruptions"
-	if node.Measured.Network != nil {
-		below, beside = "latency of a message", "messages"
+	if m.Network != nil {
+		below, beside = "latency of a message, "+found[0].Of, "messages"
 	}
-	n.Distribution = template.HTML(picture.Distribution(below, beside, series))
-	return n
+	return template.HTML(picture.Distribution(below, beside, series)), ""
 }
 
 // timeLine draws when lengths were longest, now and in the run before; "" where the measurement does not tell.
@@ -187,18 +210,23 @@ func timeLine(node *view.LatencyNode) template.HTML {
 	return template.HTML(picture.TimeLine(beside, series, seconds))
 }
 
-// barsOf are the distributions of a measurement: one, or one for each side of a comparison.
-func barsOf(name string, m *v1alpha1.LatencyMeasurement) ([]picture.Series, error) {
+// barsOf are the distributions of a measurement: one, or one for each side of a comparison. The name of one says of which size or rate it is, unless that is
+// the one that the plot is of.
+func barsOf(name string, m *v1alpha1.LatencyMeasurement, plotOf string) ([]picture.Series, error) {
 	var series []picture.Series
 	for _, one := range view.Histograms(m) {
 		histogram, err := latency.DecodeHDR(one.Text)
 		if err != nil {
 			return nil, err
 		}
-		series = append(series, picture.Series{Name: strings.TrimPrefix(name+", "+one.Side, "now, "), Bars: latency.Bars(histogram)})
-		if one.Side == "" {
-			series[len(series)-1].Name = name
+		names := []string{name}
+		if one.Side != "" {
+			names = append(names, one.Side)
 		}
+		if one.Of != plotOf {
+			names = append(names, one.Of)
+		}
+		series = append(series, picture.Series{Name: strings.TrimPrefix(strings.Join(names, ", "), "now, "), Bars: latency.Bars(histogram)})
 	}
 	return series, nil
 }
@@ -280,8 +308,8 @@ func networkRows(node *view.LatencyNode, row func(string, figure, func(int64) st
 				return 0, false
 			}, words))
 		}
-		of("shortest", func(r *qualification.Row) (int64, bool) { return r.Figures.MinimumNanoseconds, true }, latency.Length)
-		of("mean", func(r *qualification.Row) (int64, bool) { return r.Figures.MeanNanoseconds, true }, latency.Length)
+		of("shortest", func(r *qualification.Row) (int64, bool) { return r.Figures.MinimumNanoseconds, r.Figures.Samples > 0 }, latency.Length)
+		of("mean", func(r *qualification.Row) (int64, bool) { return r.Figures.MeanNanoseconds, r.Figures.Samples > 0 }, latency.Length)
 		for _, p := range measured.Figures.Percentiles {
 			of(qualification.Words(p.Percentile), func(r *qualification.Row) (int64, bool) {
 				return qualification.PercentileOf(r.Figures.Percentiles, p.Percentile)
@@ -292,7 +320,7 @@ func networkRows(node *view.LatencyNode, row func(string, figure, func(int64) st
 				}, latency.Length)
 			}
 		}
-		of("longest", func(r *qualification.Row) (int64, bool) { return r.Figures.MaximumNanoseconds, true }, latency.Length)
+		of("longest", func(r *qualification.Row) (int64, bool) { return r.Figures.MaximumNanoseconds, r.Figures.Samples > 0 }, latency.Length)
 		of("standard deviation", func(r *qualification.Row) (int64, bool) {
 			return r.Figures.DeviationNanoseconds, r.Figures.DeviationNanoseconds > 0
 		}, latency.Length)
@@ -325,7 +353,8 @@ func loadRows(node *view.LatencyNode, row func(string, figure, func(int64) strin
 	}
 }
 
-// ratioRows are how many times as long messages took as on the base of a comparison; none of other measurements.
+// ratioRows are how many times as long messages took as on the base of a comparison; none of other measurements. A ratio stands beside that of the same side
+// to the same base.
 func ratioRows(node *view.LatencyNode, row func(string, figure, func(int64) string) latencyRow) []latencyRow {
 	c := node.Measured.Network.Comparison
 	if c == nil {
@@ -336,18 +365,33 @@ func ratioRows(node *view.LatencyNode, row func(string, figure, func(int64) stri
 		for _, ratio := range c.Sides[i].Ratios {
 			name := fmt.Sprintf("%s to %s, %d bytes: %s", strings.ToLower(string(c.Sides[i].Side)), strings.ToLower(string(c.Base)), ratio.Bytes, qualification.Words(ratio.Percentile))
 			rows = append(rows, row(name, func(m *v1alpha1.LatencyMeasurement) (int64, bool) {
-				if m.Network == nil || m.Network.Comparison == nil || len(m.Network.Comparison.Sides) <= i {
+				if m.Network == nil || m.Network.Comparison == nil || m.Network.Comparison.Base != c.Base {
 					return 0, false
 				}
-				found := qualification.RatioOf(&m.Network.Comparison.Sides[i], ratio.Bytes, ratio.Percentile)
-				if found == nil {
-					return 0, false
+				for j := range m.Network.Comparison.Sides {
+					side := &m.Network.Comparison.Sides[j]
+					if found := qualification.RatioOf(side, ratio.Bytes, ratio.Percentile); found != nil && side.Side == c.Sides[i].Side {
+						return found.PartsPerThousand, true
+					}
 				}
-				return found.PartsPerThousand, true
+				return 0, false
 			}, qualification.TimesWords))
 		}
 	}
 	return rows
+}
+
+// repetitionWords are the longest interruptions, or latencies, of the repetitions; "-" for one in which no message had an answer.
+func repetitionWords(m *v1alpha1.LatencyMeasurement) []string {
+	words := make([]string, 0, len(m.RepetitionMaximumsNanoseconds))
+	for _, longest := range m.RepetitionMaximumsNanoseconds {
+		if m.Network != nil && longest == 0 {
+			words = append(words, "-")
+			continue
+		}
+		words = append(words, latency.Length(longest))
+	}
+	return words
 }
 
 func decimalWords(value int64) string { return strconv.FormatInt(value, 10) }

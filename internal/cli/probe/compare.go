@@ -31,7 +31,8 @@ may come from other machines. probe stacks puts several network stacks into one 
 
 Of jitter, there is a line or a picture for each CPU, on the same scales. Of the others, there is a line before, a line
 after and the ratio for each size or rate, or for the answer of a search; a ratio with ~ is of a difference within the
-spread. What else differs between both setups is named below. -o json has the same values.`,
+spread. What else differs between both setups, or between the rules of two searches, is named below. -o json has the
+same values.`,
 		Example: "  kubectl lowlatency probe compare before.json after.json\n  kubectl lowlatency probe compare before.json after.json -o svg > pair.svg\n" +
 			"  kubectl lowlatency probe compare before.json after.json -o json > pair.json",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -109,7 +110,7 @@ func comparedLatency(before, after *saved, format string) (string, error) {
 type comparedResults struct {
 	latency.Comparison
 
-	// Differences are what of both setups differs.
+	// Differences are what of both setups differs, and of the rules of both searches.
 	Differences []text.Difference `json:"differences"`
 }
 

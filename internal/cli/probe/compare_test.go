@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"gotest.tools/v3/golden"
@@ -62,6 +63,7 @@ func results(t *testing.T) map[string]*latency.Result {
 		PerSecond: 1000, AchievedPerSecond: 1000, Bytes: 64, Load: latency.Stream{Sent: 1000}, FromIntended: distributed(t, 1000, 5000), FromActual: distributed(t, 1000, 4000),
 	}
 	load := &latency.Load{BestPass: 1000, LowestFail: 1010, Confirmed: true, Trials: []latency.Trial{{Phase: latency.PhaseLow, Rate: rate}, {Phase: latency.PhaseConfirm, Rate: rate}}}
+	load.Rules = &latency.SearchOptions{Confirm: time.Minute, Budget: latency.Budget{LossPartsPerMillion: new(float64), Limits: []latency.Limit{{Percent: 99, Nanoseconds: 50_000}}}}
 	all := map[string]*latency.Result{
 		"pingpong": {Kind: latency.KindPingPong, Sizes: []latency.Size{{Bytes: 64, Distribution: distributed(t, 1000, 3000)}}},
 		"rate":     {Kind: latency.KindRateSweep, Rates: []latency.Rate{rate}},
@@ -161,6 +163,7 @@ func TestCompareAsJSON(t *testing.T) {
 				r.Rates[1].PerSecond, r.Rates[2].PerSecond, r.Rates[2].Bytes = 2000, 1000, 128
 			default:
 				r.Load.BestPass, r.Load.LowestFail = 2000, 0
+				r.Load.Rules.Budget = latency.Budget{LossPartsPerMillion: new(1000.0)}
 			}
 		})
 	}
@@ -173,6 +176,19 @@ func TestCompareAsJSON(t *testing.T) {
 			}
 			golden.Assert(t, out, filepath.Join(goldens, "compare-"+command+".json"))
 		})
+	}
+}
+
+// TestCompareWithoutRules: that an earlier version saved no rules is not that they are the same.
+func TestCompareWithoutRules(t *testing.T) {
+	folder := inFolder(t, map[string]string{
+		"after.json": asJSON(t, results(t)["load"]), "before.json": changed(t, results(t)["load"], func(r *latency.Result) { r.Load.Rules = nil }),
+	})
+	if out, err := ofProbe(t, folder, "compare", "before.json", "after.json"); err != nil || !strings.Contains(out, "\nbefore: a version before this one did not save the rules") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	if out, err := ofProbe(t, folder, "compare", "before.json", "after.json", "-o", "json"); err != nil || strings.Count(out, `"rules": null`) != 1 || !strings.Contains(out, `"differences": []`) {
+		t.Errorf("%v:\n%s", err, out)
 	}
 }
 

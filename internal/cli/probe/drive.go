@@ -57,7 +57,8 @@ prints what probe recorded reads of a run (see there), and nothing else, and end
 ten seconds to stop the generator.
 
 Latencies are those that the generator takes; testpmd takes none, so that loss alone is judged. A rate that it does
-not reach says nothing about the receiver, and is told so.`,
+not reach says nothing about the receiver, and is told so. -o hdr is of TRex alone: a search whose first run has no
+histogram ends with it.`,
 		Example: "  kubectl lowlatency probe drive --limit 99=100us -- python3 trial.py {rate} {seconds}\n" +
 			"  kubectl lowlatency probe drive --loss 10 --growth 0 --at-least 2000000 --confirm 1h -- python3 trial.py {rate} {seconds}",
 		Args: func(_ *cobra.Command, args []string) error { return checkProgram(args) },
@@ -68,7 +69,7 @@ not reach says nothing about the receiver, and is told so.`,
 			if err != nil {
 				return err
 			}
-			return writeRecorded(flags.output.Value, command.OutOrStdout(), result)
+			return writeJudged(flags.output.Value, command.OutOrStdout(), result)
 		},
 	}
 	flags.registerSearch(command.Flags())
@@ -94,6 +95,9 @@ func checkProgram(args []string) error {
 
 // search makes the trials of a search.
 func (f *driveFlags) search(ctx context.Context, program []string, shown *progress.Writer) (*latency.Result, error) {
+	if err := f.generator.checkForm(f.output.Value); err != nil {
+		return nil, err
+	}
 	budget, err := f.budget()
 	if err != nil {
 		return nil, err
@@ -113,6 +117,9 @@ func (f *driveFlags) search(ctx context.Context, program []string, shown *progre
 		if err != nil {
 			return nil, err
 		}
+		if err := f.checkRun(run, step.Phase); err != nil {
+			return nil, err
+		}
 		search.RecordRun(run.Recorded)
 	}
 	found := search.Found()
@@ -127,6 +134,17 @@ func (f *driveFlags) options(budget *latency.Budget) latency.SearchOptions {
 		o.Growth = latency.DefaultGrowth(math.MaxUint32, o.Search)
 	}
 	return o
+}
+
+// checkRun ends a search whose histograms are wanted when its first run shows that there are none, which would otherwise be found out after hours. A run of which
+// no message came back does not show it.
+func (f *driveFlags) checkRun(run *recorded.Run, phase latency.Phase) error {
+	rate := &run.Rate
+	isMute := rate.FromIntended.Samples == 0 && rate.AnswersLost > 0
+	if f.output.Value != histogramsForm || phase != latency.PhaseLow || rate.FromIntended.HDR != "" || isMute {
+		return nil
+	}
+	return errors.New("-o hdr: the first run has no HDR histogram of its own messages: " + whoseHistograms)
 }
 
 // run lets the program make a trial, and reads what it printed. A trial takes whole seconds.

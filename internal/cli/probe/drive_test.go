@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency/recorded"
 )
 
 // trialProgram is a program in the place of TRex, with numbers that are made up: what receives takes 40000 messages a second, and above 30000 its queue grows.
@@ -110,6 +111,7 @@ func TestDriveRefuses(t *testing.T) {
 		"one that prints much":   {[]string{"--", "sh", "-c", "head -c 70000000 /dev/zero", ratePlace, secondsPlace}, "it has printed more than the 67108864 bytes of the longest record"},
 		"rates that descend":     {[]string{"--minimum", "5", "--start", "2", "--", program, ratePlace, secondsPlace}, "the least, the first and the most ascend"},
 		"another percentile":     {[]string{"--growth-percentile", "95", "--", program, ratePlace, secondsPlace}, "the growth of 95 %: it is of one of the percentiles"},
+		"histograms of none":     {[]string{"--generator", "testpmd", "-o", "hdr", "--", "/nowhere", ratePlace, secondsPlace}, "-o hdr: testpmd takes no latencies"},
 		"a limit without number": {[]string{"--limit", "x", "--", program, ratePlace, secondsPlace}, "--limit x"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -117,6 +119,44 @@ func TestDriveRefuses(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// TestDriveWithoutHistograms: that there are none is told after the first run, and not after all.
+func TestDriveWithoutHistograms(t *testing.T) {
+	program := generatorProgram(t, trialProgram)
+	if out, err := drive(t.Context(), "-o", "hdr", "--", program, ratePlace, secondsPlace); err == nil || !strings.Contains(err.Error(), "-o hdr: the first run has no HDR histogram") || out != "" {
+		t.Errorf("%v: %s", err, out)
+	}
+	if trials, err := os.ReadFile(program + ".trials"); err != nil || strings.Count(string(trials), "\n") != 1 {
+		t.Errorf("%v: the trials are\n%s", err, trials)
+	}
+}
+
+// TestRunsOfHistograms: a search goes on where its first run has a histogram, or no message of it came back, and where other forms are wanted.
+func TestRunsOfHistograms(t *testing.T) {
+	for name, tc := range map[string]struct {
+		form  string
+		phase latency.Phase
+		rate  latency.Rate
+		isBad bool
+	}{
+		"one":            {"hdr", latency.PhaseLow, latency.Rate{AnswersWanted: 3, FromIntended: latency.Distribution{Samples: 3, HDR: "x"}}, false},
+		"none":           {"hdr", latency.PhaseLow, latency.Rate{AnswersWanted: 3, FromIntended: latency.Distribution{Samples: 3}}, true},
+		"some lost":      {"hdr", latency.PhaseLow, latency.Rate{AnswersWanted: 4, AnswersLost: 1, FromIntended: latency.Distribution{Samples: 3}}, true},
+		"no latencies":   {"hdr", latency.PhaseLow, latency.Rate{}, true},
+		"all lost":       {"hdr", latency.PhaseLow, latency.Rate{AnswersWanted: 3, AnswersLost: 3}, false},
+		"a later run":    {"hdr", latency.PhaseSearch, latency.Rate{}, false},
+		"another form":   {"json", latency.PhaseLow, latency.Rate{}, false},
+		"a confirmation": {"hdr", latency.PhaseConfirm, latency.Rate{}, false},
+	} {
+		flags := &driveFlags{output: recordedForms()}
+		flags.output.Value = tc.form
+		run := &recorded.Run{}
+		run.Rate = tc.rate
+		if err := flags.checkRun(run, tc.phase); (err != nil) != tc.isBad {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -5,9 +5,7 @@ package probe
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -74,19 +72,16 @@ func recordedForms() *usage.Choice {
 	return &usage.Choice{Value: "text", Allowed: []string{"text", "json", "csv", "hdr"}}
 }
 
-// writeRecorded writes a result of theirs in a form, and says whether it passed.
-func writeRecorded(form string, out io.Writer, result *latency.Result) error {
-	forms := map[string]func(io.Writer, *latency.Result) error{"text": writeLatencyText, "json": writeLatencyJSON, "csv": writeLatencyCSV, "hdr": writeRecordedHDR}
-	if err := forms[form](out, result); err != nil {
-		return err
-	}
-	return ended(result)
-}
+// histogramsForm is the form that has nothing but histograms.
+const histogramsForm = "hdr"
 
-// writeRecordedHDR writes the HDR histograms of runs, where they have any.
-func writeRecordedHDR(out io.Writer, result *latency.Result) error {
-	if len(histograms(result)) == 0 {
-		return errors.New("-o hdr: no run has an HDR histogram of its own messages: TRex records one when its server was started with --hdrh, and goes on with it after clear_stats()")
+// whoseHistograms says which runs have one.
+const whoseHistograms = "TRex records one when its server was started with --hdrh, and goes on with it after clear_stats()"
+
+// checkForm refuses a form that has nothing of what the generator records.
+func (g *otherGenerator) checkForm(form string) error {
+	if form == histogramsForm && g.name.Value != string(recorded.TRex) {
+		return fmt.Errorf("-o %s: %s takes no latencies, so that its runs have no histogram: choose another form", form, g.name.Value)
 	}
-	return writeLatencyHDR(out, result)
+	return nil
 }

@@ -24,8 +24,9 @@ func TestLatencyPages(t *testing.T) {
 	}{
 		"pingpong": {latency.Outcome{Verdict: latency.Failed, Reason: latency.ReasonGrowth, Message: "64 bytes took <long>"}, []string{
 			"probe pingpong", "PingPong", `<span class="bad">Failed</span>`, "64 bytes took &lt;long&gt;", "CPUs 4 ·", "64 bytes: 50 %", "kernel 6.12.0-rt",
+			"Latencies are of half of the round trip.",
 		}},
-		"rate": {latency.Outcome{Verdict: latency.Passed, Reason: latency.ReasonMeasured, Message: "measured"}, []string{"probe rate", "RateSweep", `<span class="good">Passed</span>`}},
+		"rate": {latency.Outcome{Verdict: latency.Passed, Reason: latency.ReasonMeasured, Message: "measured"}, []string{"probe rate", "RateSweep", `<span class="good">Passed</span>`, "Latencies are of an estimate of one way."}},
 		"load": {latency.Outcome{Verdict: latency.Inconclusive, Reason: latency.ReasonUnfinished, Message: "unfinished"}, []string{"probe load", "LoadSearch", `<span class="warn">Inconclusive</span>`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -37,6 +38,48 @@ func TestLatencyPages(t *testing.T) {
 				t.Fatal(err)
 			}
 			expectPage(t, out.String(), append(tc.want, "&lt;script&gt;worker-1", "to a server on node worker-2, kernel 6.12.1-rt"))
+		})
+	}
+}
+
+// TestPagesWithoutFigures: a measurement that found nothing, or less than it was to, has a page with how it has ended and all that there is.
+func TestPagesWithoutFigures(t *testing.T) {
+	const figures = "<svg"
+	all := results(t)
+	unreachable := latency.Outcome{Verdict: latency.Inconclusive, Reason: latency.ReasonUnreachable, Message: "no connection to far"}
+	unanswered := latency.Size{Bytes: 1024, Lost: 50}
+	for name, tc := range map[string]struct {
+		result    *latency.Result
+		want, not string
+	}{
+		"no ping-pong":           {&latency.Result{Kind: latency.KindPingPong}, "PingPong", figures},
+		"no rate":                {&latency.Result{Kind: latency.KindRateSweep}, "RateSweep", figures},
+		"no trial":               {&latency.Result{Kind: latency.KindLoadSearch, Load: &latency.Load{}}, "LoadSearch", figures},
+		"no search":              {&latency.Result{Kind: latency.KindLoadSearch, Sizes: all["pingpong"].Sizes}, "LoadSearch", figures},
+		"a size without answer":  {&latency.Result{Kind: latency.KindPingPong, Sizes: append(all["pingpong"].Sizes, unanswered)}, "No message of 1024 bytes came back.", "1024 bytes: "},
+		"the figures of others":  {&latency.Result{Kind: latency.KindPingPong, Sizes: append(all["pingpong"].Sizes, unanswered)}, "64 bytes: 50 %", "no figures"},
+		"no size with an answer": {&latency.Result{Kind: latency.KindPingPong, Sizes: []latency.Size{unanswered}}, "No message of 1024 bytes came back.", figures},
+		"no way back":            {&latency.Result{Kind: latency.KindRateSweep, Sizes: []latency.Size{unanswered}, Rates: all["rate"].Rates}, "There are no figures of messages on a schedule here", figures},
+		"the way back alone": {&latency.Result{Kind: latency.KindRateSweep, Sizes: all["pingpong"].Sizes, Setup: latency.Setup{RoundTrip: true}},
+			"Latencies are of the round trip.", "an estimate"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.result.Outcome = unreachable
+			var out bytes.Buffer
+			if err := writeJudged("html", &out, tc.result); err == nil || err.Error() != "inconclusive (Unreachable): no connection to far" || ExitCode(err, 2) != 3 {
+				t.Errorf("ends with %d: %v", ExitCode(err, 2), err)
+			}
+			for _, word := range []string{tc.want, `<span class="warn">Inconclusive</span>`, "<p>no connection to far</p>"} {
+				if !strings.Contains(out.String(), word) {
+					t.Errorf("%q is missing", word)
+				}
+			}
+			if strings.Contains(out.String(), tc.not) {
+				t.Errorf("the page has %q", tc.not)
+			}
+			if t.Failed() {
+				t.Log(out.String())
+			}
 		})
 	}
 }

@@ -6,6 +6,7 @@ package probe
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -119,7 +120,7 @@ func (f *pingPongFlags) measure(ctx context.Context, out, complaints io.Writer) 
 	options := traffic.Options{Program: path, Request: *r, Budget: budget, Progress: showTraffic(shown, nothing, r.RoundTrip)}
 	options.Notice = func(sentence string) { _, _ = fmt.Fprintln(complaints, sentence) }
 	if f.times != "" {
-		file, err := newTimesFile(f.times)
+		file, err := newTimesFile(f.times, r)
 		if err != nil {
 			return err
 		}
@@ -131,24 +132,46 @@ func (f *pingPongFlags) measure(ctx context.Context, out, complaints io.Writer) 
 	if err != nil {
 		return err
 	}
-	if err := writeLatency(f.output.Value, out, result); err != nil {
-		return err
-	}
-	return ended(result)
+	return writeJudged(f.output.Value, out, result)
 }
 
-// timesFile gets every round trip.
+// timesFile gets every round trip. What it had before stays until there is one, so that a measurement that is refused costs nobody an earlier one.
 type timesFile struct {
 	file *os.File
+	// isBegun reports whether what it had before is gone.
+	isBegun bool
 }
 
-func newTimesFile(path string) (*timesFile, error) {
-	file, err := os.Create(path)
-	return &timesFile{file}, err
+// newTimesFile opens the file of a measurement that can be made. That it cannot be written is told before the measurement.
+func newTimesFile(path string, request *traffic.Request) (*timesFile, error) {
+	if err := request.Check(); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		file, err = os.Create(path)
+	}
+	return &timesFile{file: file}, err
+}
+
+// begin empties the file. Pipes and devices have nothing that could be.
+func (f *timesFile) begin() error {
+	if f.isBegun {
+		return nil
+	}
+	f.isBegun = true
+	info, err := f.file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	return f.file.Truncate(0)
 }
 
 // write writes the times of one size. A full disk is told here, where the measurement can still say so.
 func (f *timesFile) write(times traffic.SizeTimes) error {
+	if err := f.begin(); err != nil {
+		return fmt.Errorf("emptying %s: %w", f.file.Name(), err)
+	}
 	w := bufio.NewWriter(f.file)
 	for _, time := range times.Times {
 		_, _ = fmt.Fprintf(w, "%d\t%d\n", times.Bytes, time)
@@ -175,4 +198,12 @@ func writeLatency(form string, out io.Writer, result *latency.Result) error {
 		return fmt.Errorf("writing the result: %w", err)
 	}
 	return nil
+}
+
+// writeJudged writes a result in a form, and says whether it passed.
+func writeJudged(form string, out io.Writer, result *latency.Result) error {
+	if err := writeLatency(form, out, result); err != nil {
+		return err
+	}
+	return ended(result)
 }

@@ -120,7 +120,7 @@ func TestPingPongForms(t *testing.T) {
 func TestPingPongLogs(t *testing.T) {
 	port := served(t)
 	out, err := client(t, few(t, port, "-o", "csv", "--report", "round-trip")...)
-	if err != nil || !regexp.MustCompile(`(?m)^bytes,rate,what,nanoseconds,low,high,samples\n1,,minimum,\d+,,,300\n1,,mean,[\d.]+,,,300\n1,,50%,\d+,\d+,\d+,300\n1,,maximum,`).MatchString(out) {
+	if err != nil || !regexp.MustCompile(`(?m)^bytes,rate,what,nanoseconds,low,high,samples,trial,phase,verdict,latencies,count\n1,,minimum,\d+,,,300,,,,the round trip,\n1,,mean,[\d.]+,,,300,.*\n1,,50%,\d+,\d+,\d+,300,.*\n1,,maximum,`).MatchString(out) {
 		t.Errorf("%v: %s", err, out)
 	}
 	out, err = client(t, few(t, port, "-o", "hdr")...)
@@ -143,7 +143,7 @@ func TestPingPongStamps(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 	out, err = client(t, few(t, port, "--timestamps", "kernel", "-o", "csv")...)
-	if want := regexp.MustCompile(`(?m)^1,,maximum,.*\n1,,wire minimum,\d+,,,300\n(.*\n)*1,,host 50%,\d+,\d+,\d*,300\n(.*\n)*64,,minimum,`); err != nil || !want.MatchString(out) {
+	if want := regexp.MustCompile(`(?m)^1,,maximum,.*\n1,,wire minimum,\d+,,,300,.*\n(.*\n)*1,,host 50%,\d+,\d+,\d*,300,.*\n(.*\n)*64,,minimum,`); err != nil || !want.MatchString(out) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
@@ -159,6 +159,56 @@ func TestPingPongTimes(t *testing.T) {
 	}
 	if _, err := client(t, few(t, port, "--times", "/dev/full")...); err == nil || !strings.Contains(err.Error(), "no space left on device") {
 		t.Errorf("on a full disk: %v", err)
+	}
+}
+
+// TestTimesOfRefusedMeasurements: what cannot be measured costs nobody the times of an earlier measurement; one that is made replaces all of them.
+func TestTimesOfRefusedMeasurements(t *testing.T) {
+	const earlier = "64\t12345\n"
+	path := filepath.Join(t.TempDir(), "times")
+	unmeasured := []string{"pingpong", "--client", "127.0.0.1", "--program", trafficProgram(t), "--times", path}
+	for name, arguments := range map[string][]string{
+		"a wrong size":  {"--sizes", "1,99999999"},
+		"no server":     {"--port", "1"},
+		"stamps beside": {"--timestamps", "kernel", "--accelerated"},
+	} {
+		if err := os.WriteFile(path, []byte(earlier), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client(t, append(unmeasured, arguments...)...); err == nil {
+			t.Errorf("%s: measured", name)
+		}
+		if text, err := os.ReadFile(path); err != nil || string(text) != earlier {
+			t.Errorf("%s: %v, the file has %q", name, err, text)
+		}
+	}
+	fresh := filepath.Join(t.TempDir(), "fresh")
+	if _, err := client(t, "pingpong", "--client", "127.0.0.1", "--program", "x", "--sizes", "99999999", "--times", fresh); err == nil {
+		t.Error("a wrong size is measured")
+	}
+	if _, err := os.Stat(fresh); !os.IsNotExist(err) {
+		t.Errorf("a refused measurement leaves a file: %v", err)
+	}
+	if err := os.WriteFile(path, []byte(strings.Repeat(earlier, 5000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client(t, few(t, served(t), "--times", path)...); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || strings.Count(string(text), "\n") != 600 {
+		t.Errorf("%v: %d lines", err, strings.Count(string(text), "\n"))
+	}
+}
+
+// TestNobodyThere: whatever the form, a measurement without a server is one that cannot be judged, and says so.
+func TestNobodyThere(t *testing.T) {
+	for _, kind := range []string{"pingpong", "rate", "load"} {
+		for _, form := range latencyOutput().Allowed {
+			out, err := client(t, kind, "--client", "127.0.0.1", "--port", "1", "--program", trafficProgram(t), "-o", form)
+			if err == nil || !strings.HasPrefix(err.Error(), "inconclusive (Unreachable): ") || ExitCode(err, 2) != 3 || out == "" {
+				t.Errorf("%s -o %s ends with %d: %v\n%s", kind, form, ExitCode(err, 2), err, out)
+			}
+		}
 	}
 }
 

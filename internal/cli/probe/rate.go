@@ -121,10 +121,7 @@ func (f *streamFlags) run(command *cobra.Command, measure func(context.Context, 
 	if err != nil {
 		return err
 	}
-	if err := writeLatency(f.output.Value, command.OutOrStdout(), result); err != nil {
-		return err
-	}
-	return ended(result)
+	return writeJudged(f.output.Value, command.OutOrStdout(), result)
 }
 
 func (f *rateFlags) measure(ctx context.Context, path string, shown *progress.Writer) (*latency.Result, error) {

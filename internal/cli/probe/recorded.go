@@ -79,6 +79,9 @@ func (f *recordedFlags) run(out io.Writer, args []string) error {
 	if f.growth != 0 && (f.growth < 1 || !slices.Contains(latency.Ladder(), f.of)) {
 		return fmt.Errorf("--growth %g of %g %%: it is at least 1, of one of the percentiles %v", f.growth, f.of, latency.Ladder())
 	}
+	if err := f.generator.checkForm(f.output.Value); err != nil {
+		return err
+	}
 	budget, err := f.budget()
 	if err != nil {
 		return err
@@ -90,7 +93,10 @@ func (f *recordedFlags) run(out io.Writer, args []string) error {
 	if err != nil {
 		return err
 	}
-	return writeRecorded(f.output.Value, out, result)
+	if f.output.Value == histogramsForm && len(histograms(result)) == 0 {
+		return errors.New("-o hdr: no run has an HDR histogram of its own messages: " + whoseHistograms)
+	}
+	return writeJudged(f.output.Value, out, result)
 }
 
 // result judges the runs of all files.

@@ -92,6 +92,7 @@ func TestRecorded(t *testing.T) {
 		"a limit of which HDR tells": {[]string{"--duration", "1s", "--confirm", "1s", "--limit", "99=15us", "--at-least", "30000", "30000=" + fine}, "# outcome: Passed", ""},
 		"a limit within HDR":         {[]string{"--duration", "1s", "--confirm", "1s", "--limit", "99=12500ns", "30000=" + fine}, "(Coarse)", "inconclusive (Coarse)"},
 		"no HDR":                     {[]string{"--duration", "1s", "--confirm", "1s", "-o", "hdr", "30000=" + good}, "", "-o hdr: no run has an HDR histogram"},
+		"HDR of testpmd":             {[]string{"--generator", "testpmd", "--duration", "1s", "-o", "hdr", "1000=/nowhere"}, "", "-o hdr: testpmd takes no latencies"},
 		"two versions":               {[]string{"--duration", "1s", "30000=" + good, "30500=" + other}, "", "is of version v2.87, and another run of v3.04"},
 		"no duration":                {[]string{"30000=" + good}, "", "--duration is missing"},
 		"no rate":                    {[]string{"--duration", "1s", good}, "", "is not RATE=FILE"},

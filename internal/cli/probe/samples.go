@@ -93,7 +93,7 @@ func (f *samplesFlags) run(out io.Writer, args []string) error {
 		result.Sizes = append(result.Sizes, size)
 	}
 	result.Outcome = latency.Judge(result, budget)
-	return writeRecorded(f.output.Value, out, result)
+	return writeJudged(f.output.Value, out, result)
 }
 
 // mostOfSamples is how many bytes a file of samples may have: recorded.ParseSamples takes 50 million of them.

@@ -40,7 +40,7 @@ func TestSamples(t *testing.T) {
 		"a broken limit":             {[]string{"--program", "eflatency", "--limit", "90=3us", "64=64.txt"}, "# outcome: Failed (OverBudget)", "failed (OverBudget)"},
 		"a maximum":                  {[]string{"--program", "eflatency", "--maximum", "3us", "64=64.txt"}, "# outcome: Failed (OverBudget)", "failed (OverBudget)"},
 		"too few samples":            {[]string{"--program", "eflatency", "--limit", "99=4us", "64=64.txt"}, "(TooFewSamples)", "inconclusive (TooFewSamples)"},
-		"values":                     {[]string{"--program", "zftcppingpong", "-o", "csv", "64=64.txt"}, "64,,minimum,2500,,,2000\n", ""},
+		"values":                     {[]string{"--program", "zftcppingpong", "-o", "csv", "64=64.txt"}, "64,,minimum,2500,,,2000,,,,half of the round trip,\n", ""},
 		"a histogram":                {[]string{"--program", "zftcppingpong", "-o", "hdr", "64=64.txt"}, "Tag=64bytes,", ""},
 		"no program":                 {[]string{"64=64.txt"}, "", "--program is missing: it is one of sfnt-pingpong, zfudppingpong"},
 		"no size":                    {[]string{"--program", "eflatency", "64.txt"}, "", "is not SIZE=FILE"},

@@ -40,11 +40,27 @@ func jitterRows(result *jitter.Result) [][]string {
 		one := &result.CPUs[i]
 		rows = append(rows, []string{
 			strconv.Itoa(one.CPU), fmt.Sprintf("%.1f ns", one.LoopNanoseconds), fmt.Sprintf("%.1f", one.InterruptionsPerSecond),
-			fmt.Sprintf("%.1f", one.StolenPartsPerMillion), percentile(one.OverInterruptions, 50), percentile(one.OverInterruptions, 99),
-			percentile(one.OverInterruptions, 99.9), nanoseconds(one.MaximumNanoseconds), percentile(one.OverTime, 99.99),
+			least(one.NotRecorded) + fmt.Sprintf("%.1f", one.StolenPartsPerMillion), overInterruptions(one, 50), overInterruptions(one, 99),
+			overInterruptions(one, 99.9), least(one.NotRecorded) + nanoseconds(one.MaximumNanoseconds), least(one.NotRecorded) + percentile(one.OverTime, 99.99),
 		})
 	}
 	return rows
+}
+
+// least stands before what is no less of all interruptions than of those that are recorded.
+func least(notRecorded uint64) string {
+	if notRecorded > 0 {
+		return "≥"
+	}
+	return ""
+}
+
+// overInterruptions is a percentile over all interruptions, which those that are recorded do not tell where there are others.
+func overInterruptions(one *jitter.CPUResult, percent float64) string {
+	if one.NotRecorded > 0 {
+		return orDash("")
+	}
+	return percentile(one.OverInterruptions, percent)
 }
 
 // JitterPair puts two measurements of the same CPUs side by side, a line for each.
@@ -62,8 +78,12 @@ func JitterPair(before, after *jitter.Result, palette Palette, columns int) stri
 			}
 		}
 	}
-	return fmt.Sprintf("interruptions of %s and longer before, of %s and longer after\n\n", nanoseconds(compared.BeforeThresholdNanoseconds), nanoseconds(compared.AfterThresholdNanoseconds)) +
+	drawn := fmt.Sprintf("interruptions of %s and longer before, of %s and longer after\n\n", nanoseconds(compared.BeforeThresholdNanoseconds), nanoseconds(compared.AfterThresholdNanoseconds)) +
 		Table([]string{"CPU", "", "PER SECOND", "STOLEN (ppm)", "MEDIAN", "P99", "MAXIMUM", "COUNTED BY THE KERNEL, PER SECOND"}, rows, palette, columns)
+	if dropped := jitter.DroppedOfPair(before, after); len(dropped) > 0 {
+		drawn += palette.Warn(strings.Join(dropped, "\n")) + "\n"
+	}
+	return drawn
 }
 
 // jitterCells are what one result has of a CPU.
@@ -79,7 +99,8 @@ func jitterCells(s *jitter.ComparedSide) []string {
 		counted = s.Counted.Words()
 	}
 	return []string{
-		fmt.Sprintf("%.1f", s.InterruptionsPerSecond), fmt.Sprintf("%.1f", s.StolenPartsPerMillion), length(s.MedianNanoseconds), length(s.P99Nanoseconds), nanoseconds(s.MaximumNanoseconds), counted,
+		fmt.Sprintf("%.1f", s.InterruptionsPerSecond), least(s.NotRecorded) + fmt.Sprintf("%.1f", s.StolenPartsPerMillion), length(s.MedianNanoseconds), length(s.P99Nanoseconds),
+		least(s.NotRecorded) + nanoseconds(s.MaximumNanoseconds), counted,
 	}
 }
 

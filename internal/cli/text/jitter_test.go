@@ -24,7 +24,7 @@ func TestJitter(t *testing.T) {
 				CPU: 4, LoopNanoseconds: 6.92, Interruptions: 3, NotRecorded: 1, InterruptionsPerSecond: 0.3, StolenPartsPerMillion: 12.34, MaximumNanoseconds: 7_920_090,
 				OverInterruptions: []jitter.Percentile{{Percent: 50, Nanoseconds: 900}, {Percent: 99, Nanoseconds: 7_920_090}, {Percent: 99.9, Nanoseconds: 7_920_090}},
 				OverTime:          []jitter.Percentile{{Percent: 99.99, Nanoseconds: 1_234}},
-				Counted:           []counted.Event{{Kind: counted.Interrupt, Name: "LOC", Count: 12}, {Kind: counted.Softirq, Name: "TIMER", Count: 3}}, CountedNanoseconds: 2e9,
+				Counted:           []counted.Event{{Kind: counted.Interrupt, Name: "LOC", Count: 12}, {Kind: counted.Softirq, Name: "TIMER", Count: 3}, counted.Preemptions(0)}, CountedNanoseconds: 2e9,
 				Worst: []jitter.Interruption{
 					{AtNanoseconds: 1_000_000, LengthNanoseconds: 900},
 					{AtNanoseconds: 2_500_000_000, LengthNanoseconds: 7_920_090, Causes: []counted.Event{
@@ -32,15 +32,15 @@ func TestJitter(t *testing.T) {
 					}},
 				},
 			},
-			{CPU: 5, LoopNanoseconds: 7},
+			{CPU: 5, LoopNanoseconds: 7, OverInterruptions: []jitter.Percentile{{Percent: 50, Nanoseconds: 800}, {Percent: 99.9, Nanoseconds: 7_920_090}}},
 		},
 	}
 	const want = `interruptions of 500ns and longer · SCHED_FIFO 1 · records locked
 counter 2600.0 MHz, 0.0 ppm from the kernel's clock
 
-CPU  LOOP    PER SECOND  STOLEN (ppm)  MEDIAN  P99     P99.9   MAXIMUM  P99.99 OF TIME
-4    6.9 ns  0.3         12.3          900ns   7.92ms  7.92ms  7.92ms   1.23µs
-5    7.0 ns  0.0         0.0           -       -       -       0s       -
+CPU  LOOP    PER SECOND  STOLEN (ppm)  MEDIAN  P99  P99.9   MAXIMUM  P99.99 OF TIME
+4    6.9 ns  0.3         ≥12.3         -       -    -       ≥7.92ms  ≥1.23µs
+5    7.0 ns  0.0         0.0           800ns   -    7.92ms  0s       -
 
 CPU 4, what the kernel counted, per second: 6 interrupts, 1.5 softirqs, 0 preemptions
 CPU 4, the longest (1 interruptions had no room in the record)
@@ -74,12 +74,32 @@ func TestJitterBlamesNobodyForWhatIsHidden(t *testing.T) {
 	}
 }
 
+// TestJitterPairWithoutAll: what is of some interruptions alone is told from what is of all.
+func TestJitterPairWithoutAll(t *testing.T) {
+	of := func(notRecorded uint64) *jitter.Result {
+		return &jitter.Result{ThresholdNanoseconds: 500, CPUs: []jitter.CPUResult{{
+			CPU: 9, Interruptions: 900, NotRecorded: notRecorded, InterruptionsPerSecond: 90, StolenPartsPerMillion: 12.5, MaximumNanoseconds: 7_000,
+			OverInterruptions: []jitter.Percentile{{Percent: 50, Nanoseconds: 900}}, CountedNanoseconds: 1e9,
+		}}}
+	}
+	const want = `interruptions of 500ns and longer before, of 500ns and longer after
+
+CPU          PER SECOND  STOLEN (ppm)  MEDIAN  P99  MAXIMUM  COUNTED BY THE KERNEL, PER SECOND
+9    before  90.0        12.5          900ns   -    7µs      0 interrupts, 0 softirqs, preemptions unknown
+9    after   90.0        ≥12.5         -       -    ≥7µs     0 interrupts, 0 softirqs, preemptions unknown
+after, CPU 9: 700 of 900 interruptions had no room in the record: what is shown of lengths and of stolen time is of the others alone
+`
+	if diff := cmp.Diff(want, JitterPair(of(0), of(700), NewPalette(false), 120)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestJitterPair(t *testing.T) {
 	before := &jitter.Result{ThresholdNanoseconds: 500, CPUs: []jitter.CPUResult{
 		{
 			CPU: 9, InterruptionsPerSecond: 250.4, StolenPartsPerMillion: 1234.5, MaximumNanoseconds: 7_920_090,
 			OverInterruptions:  []jitter.Percentile{{Percent: 50, Nanoseconds: 900}, {Percent: 99, Nanoseconds: 7_000_000}},
-			CountedNanoseconds: 1e9, Counted: []counted.Event{{Kind: counted.Interrupt, Name: "LOC", Count: 250}},
+			CountedNanoseconds: 1e9, Counted: []counted.Event{{Kind: counted.Interrupt, Name: "LOC", Count: 250}, counted.Preemptions(4)},
 		},
 		{CPU: 10},
 	}}
@@ -87,8 +107,8 @@ func TestJitterPair(t *testing.T) {
 	const want = `interruptions of 500ns and longer before, of 500ns and longer after
 
 CPU          PER SECOND  STOLEN (ppm)  MEDIAN  P99  MAXIMUM  COUNTED BY THE KERNEL, PER SECOND
-9    before  250.4       1234.5        900ns   7ms  7.92ms   250 interrupts, 0 softirqs, 0 preemptions
-9    after   0.0         0.0           -       -    0s       0 interrupts, 0 softirqs, 0 preemptions
+9    before  250.4       1234.5        900ns   7ms  7.92ms   250 interrupts, 0 softirqs, 4 preemptions
+9    after   0.0         0.0           -       -    0s       0 interrupts, 0 softirqs, preemptions unknown
 10   before  0.0         0.0           -       -    0s       -
 `
 	if diff := cmp.Diff(want, JitterPair(before, after, NewPalette(false), 120)); diff != "" {

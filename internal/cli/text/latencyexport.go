@@ -154,7 +154,7 @@ func csvRows(test *view.LatencyTest, node *view.LatencyNode) [][]string {
 		if node.Measured != nil {
 			counted, firmware = node.Measured.Isolation, managementCell(node.Measured.ManagementInterrupts)
 		}
-		return [][]string{slices.Concat(csvRow(test, node), make([]string, len(networkColumns())), isolationCells(counted), []string{firmware}, make([]string, len(serverColumns())))}
+		return [][]string{slices.Concat(csvRow(test, node, nil), make([]string, len(networkColumns())), isolationCells(counted), []string{firmware}, make([]string, len(serverColumns())))}
 	}
 	n := node.Measured.Network
 	measured := qualification.Rows(n)
@@ -162,24 +162,44 @@ func csvRows(test *view.LatencyTest, node *view.LatencyNode) [][]string {
 	for i := range measured {
 		row := &measured[i]
 		f := row.Figures
-		ofRow := *node
-		ofRow.Measured = node.Measured.DeepCopy()
-		ofRow.Measured.MaximumNanoseconds, ofRow.Measured.Percentiles = f.MaximumNanoseconds, f.Percentiles
-		stray := ""
+		stray, medians := "", ""
 		if row.Size != nil {
 			stray = decimal(row.Size.Stray)
 		}
-		rows = append(rows, slices.Concat(csvRow(test, &ofRow), []string{
-			n.Server, string(row.Path(n)), decimal(int64(row.Bytes)), decimal(f.Samples), decimal(row.Lost), stray, decimal(f.MinimumNanoseconds),
-			decimal(f.MeanNanoseconds), decimal(f.DeviationNanoseconds), spaced(mediansOf(n, row)),
+		// They are of the first size or rate, on each side of a comparison.
+		if i == 0 || measured[i-1].Side != row.Side {
+			medians = spaced(mediansOf(n, row))
+		}
+		rows = append(rows, slices.Concat(csvRow(test, node, f), []string{
+			n.Server, string(row.Path(n)), decimal(int64(row.Bytes)), decimal(f.Samples), decimal(row.Lost), stray, figureCell(f, f.MinimumNanoseconds),
+			figureCell(f, f.MeanNanoseconds), deviationCell(f), medians,
 		}, rateCells(row.Rate), loadCells(n.Load, row.Rate), sideCells(n.Comparison, row), intervalCells(f), isolationCells(isolationOfRow(node.Measured, row)), []string{managementCell(node.Measured.ManagementInterrupts)},
 			serverCells(qualification.ServerOf(node.Measured.Network, row))))
 	}
 	return rows
 }
 
-// mediansOf are the medians of the repetitions, of the side of a comparison where there are several.
+// figureCell is one of the lengths of figures; empty where no message had an answer.
+func figureCell(f *v1alpha1.LatencyFigures, nanoseconds int64) string {
+	if f.Samples == 0 {
+		return ""
+	}
+	return decimal(nanoseconds)
+}
+
+// deviationCell is the standard deviation; empty where the record has none.
+func deviationCell(f *v1alpha1.LatencyFigures) string {
+	if f.DeviationNanoseconds == 0 {
+		return ""
+	}
+	return decimal(f.DeviationNanoseconds)
+}
+
+// mediansOf are the medians of the repetitions, of the side of a comparison where there are several; none where no message had an answer.
 func mediansOf(n *v1alpha1.NetworkMeasurement, row *qualification.Row) []int64 {
+	if row.Figures.Samples == 0 {
+		return nil
+	}
 	if row.Side != nil {
 		return row.Side.RepetitionMediansNanoseconds
 	}
@@ -237,7 +257,7 @@ func rateCells(r *v1alpha1.RateMeasurement) []string {
 		}
 		cells = append(cells, cell)
 	}
-	return append(cells, decimal(r.FromSent.MaximumNanoseconds))
+	return append(cells, figureCell(&r.FromSent, r.FromSent.MaximumNanoseconds))
 }
 
 // spaced are numbers with spaces between them.
@@ -249,20 +269,21 @@ func spaced(numbers []int64) string {
 	return strings.Join(words, " ")
 }
 
-func csvRow(test *view.LatencyTest, node *view.LatencyNode) []string {
+// csvRow are the columns before those of messages. Figures are those of a row of messages; nil for interruptions, and where nothing was measured.
+func csvRow(test *view.LatencyTest, node *view.LatencyNode, figures *v1alpha1.LatencyFigures) []string {
 	row := []string{test.Namespace, test.Name, node.Node, string(node.Outcome), string(node.Freshness), node.Reason}
 	m := node.Measured
 	if m == nil {
 		return append(row, make([]string, 5+len(qualification.Percentiles())+6)...)
 	}
-	interruptions, stolen := strconv.FormatInt(m.Interruptions, 10), strconv.Itoa(int(m.StolenPartsPerMillion))
-	if m.Network != nil {
-		interruptions, stolen = "", ""
+	interruptions, maximum, stolen, percentiles := decimal(m.Interruptions), decimal(m.MaximumNanoseconds), strconv.Itoa(int(m.StolenPartsPerMillion)), m.Percentiles
+	if figures != nil {
+		interruptions, maximum, stolen, percentiles = "", figureCell(figures, figures.MaximumNanoseconds), "", figures.Percentiles
 	}
-	row = append(row, m.CompletedTime.UTC().Format(time.RFC3339), m.CPUs, interruptions, strconv.FormatInt(m.MaximumNanoseconds, 10), stolen)
+	row = append(row, m.CompletedTime.UTC().Format(time.RFC3339), m.CPUs, interruptions, maximum, stolen)
 	for _, name := range qualification.Percentiles() {
 		cell := ""
-		if value, found := qualification.PercentileOf(m.Percentiles, name); found {
+		if value, found := qualification.PercentileOf(percentiles, name); found {
 			cell = strconv.FormatInt(value, 10)
 		}
 		row = append(row, cell)
@@ -275,8 +296,8 @@ func csvRow(test *view.LatencyTest, node *view.LatencyNode) []string {
 	return append(row, spaced(m.RepetitionMaximumsNanoseconds), trend, f.Kernel, f.Microcode, f.BIOSVersion, f.PlanHash)
 }
 
-// LatencyLog writes the histograms as a log of HdrHistogram, a line for each node with the tag test/node, or for each side of a comparison with the
-// tag test/node/side, which its tools read. Nodes without a histogram are returned by name.
+// LatencyLog writes the histograms as a log of HdrHistogram, which its tools read: a line for each node, or for each side of a comparison, with the tag
+// namespace/test/node, and after it the side and the size or rate of the messages that it is of. Nodes without a histogram are returned by name.
 func LatencyLog(w io.Writer, tests []view.LatencyTest) (without []string, err error) {
 	out := hdrhistogram.NewHistogramLogWriter(w)
 	if err := out.OutputLogFormatVersion(); err != nil {
@@ -294,7 +315,7 @@ func LatencyLog(w io.Writer, tests []view.LatencyTest) (without []string, err er
 				without = append(without, name)
 			}
 			for _, one := range found {
-				if err := logOf(out, strings.TrimSuffix(name+"/"+one.Side, "/"), one.Text, node.Measured.CompletedTime.UnixMilli()); err != nil {
+				if err := logOf(out, strings.TrimSuffix(name+"/"+one.Tag, "/"), one.Text, node.Measured.CompletedTime.UnixMilli()); err != nil {
 					return without, err
 				}
 			}

@@ -126,7 +126,7 @@ func networkRows(node *view.LatencyNode, palette Palette, columns int) [][]strin
 	for i := range measured {
 		f := measured[i].Figures
 		row := slices.Concat([]string{node.Node, outcomeWords(node, palette), n.Server, string(measured[i].Path(n))}, messageCells(&measured[i]),
-			[]string{latency.Length(f.MinimumNanoseconds), latency.Length(f.MeanNanoseconds)})
+			[]string{figureWords(f, f.MinimumNanoseconds), figureWords(f, f.MeanNanoseconds)})
 		for _, name := range qualification.Percentiles() {
 			row = append(row, percentileWords(f.Percentiles, name))
 		}
@@ -134,10 +134,18 @@ func networkRows(node *view.LatencyNode, palette Palette, columns int) [][]strin
 		if i == qualification.RepeatedRow(n, measured) {
 			medians = repetitionWords(node.Measured)
 		}
-		row = append(append(row, latency.Length(f.MaximumNanoseconds), deviationWords(f)), ratioCells(&measured[i])...)
+		row = append(append(row, figureWords(f, f.MaximumNanoseconds), deviationWords(f)), ratioCells(&measured[i])...)
 		rows = append(rows, append(row, medians, trendWords(node.Change, palette)))
 	}
 	return rows
+}
+
+// figureWords is one of the lengths of figures; "-" where no message had an answer.
+func figureWords(f *v1alpha1.LatencyFigures, nanoseconds int64) string {
+	if f.Samples == 0 {
+		return notCarried
+	}
+	return latency.Length(nanoseconds)
 }
 
 // deviationWords is the standard deviation; "-" where the record has none.
@@ -174,7 +182,7 @@ func networkChangeRows(before, after *v1alpha1.NetworkMeasurement) [][]string {
 		for _, p := range is.Figures.Percentiles {
 			row(qualification.Words(p.Percentile), percentileWords(was.Figures.Percentiles, p.Percentile), latency.Length(p.Nanoseconds))
 		}
-		row("longest", latency.Length(was.Figures.MaximumNanoseconds), latency.Length(is.Figures.MaximumNanoseconds))
+		row("longest", figureWords(was.Figures, was.Figures.MaximumNanoseconds), figureWords(is.Figures, is.Figures.MaximumNanoseconds))
 		row("standard deviation", deviationWords(was.Figures), deviationWords(is.Figures))
 		row("lost", decimal(was.Lost), decimal(is.Lost))
 		if is.Rate != nil && was.Rate != nil {

@@ -28,13 +28,20 @@ func LatencyPair(before, after *latency.Result, palette Palette, columns int) st
 	return p.title() + "\n\n" + table() + "\n" + p.remarks() + p.differences()
 }
 
-// Reported says what the latencies of a result are of.
+// Reported says what the latencies of a result are of; of a sweep or a search, those of messages on a schedule.
 func Reported(result *latency.Result) string {
-	if result.Kind != latency.KindPingPong && !result.Setup.RoundTrip {
+	switch {
+	case result.Generator != "" && result.Kind != latency.KindPingPong:
+		return "the way as the generator has measured it, from when messages left"
+	case result.Kind != latency.KindPingPong && !result.Setup.RoundTrip:
 		return "an estimate of one way"
+	default:
+		return ReportedOneAtATime(result)
 	}
-	return roundTripWords(result.Setup.RoundTrip)
 }
+
+// ReportedOneAtATime says what the latencies of messages are of that went one at a time, which sweeps and searches have, too.
+func ReportedOneAtATime(result *latency.Result) string { return roundTripWords(result.Setup.RoundTrip) }
 
 // roundTripWords say what the latencies of a ping-pong are of.
 func roundTripWords(isWhole bool) string {
@@ -275,6 +282,9 @@ func (p *latencyPair) doubts() []string {
 			found = append(found, m.name+": a version before this one took samples that follow each other for independent, so that intervals may be too narrow")
 		}
 	}
+	if without := p.withoutRules(); len(without) > 0 {
+		found = append(found, strings.Join(without, " and ")+": a version before this one did not save the rules of a search, so that it is not known whether both allowed the same loss and latencies, and made the same trials")
+	}
 	return found
 }
 
@@ -292,13 +302,13 @@ func hasNarrowIntervals(result *latency.Result) bool {
 		result.Kind == latency.KindRateSweep && slices.ContainsFunc(result.Rates, func(r latency.Rate) bool { return isNarrow(&r.FromIntended) || isNarrow(&r.FromActual) })
 }
 
-// differences is a table of what of the setups differs; "" for recorded runs, which do not tell their setup.
+// differences is a table of what of the setups differs, and of the rules of searches; "" for recorded runs of the same rules, which do not tell their setup.
 func (p *latencyPair) differences() string {
-	if p.before.Generator != "" {
-		return ""
-	}
 	found := Differences(p.before, p.after)
-	if len(found) == 0 {
+	switch {
+	case len(found) == 0 && p.before.Generator != "":
+		return ""
+	case len(found) == 0:
 		return "Nothing that the results tell of both setups differs.\n"
 	}
 	rows := make([][]string, 0, len(found))
@@ -308,20 +318,23 @@ func (p *latencyPair) differences() string {
 	return "\n" + Table([]string{"WHAT ELSE DIFFERS", "BEFORE", "AFTER"}, rows, p.palette, p.columns)
 }
 
-// Difference is what of the setups of two results differs. A side is "" that has none of it.
+// Difference is what of the setups of two results differs, or of the rules of two searches. A side is "" that has none of it.
 type Difference struct {
 	What   string `json:"what"`
 	Before string `json:"before"`
 	After  string `json:"after"`
 }
 
-// Differences are what of the setups of two results differs.
+// Differences are what of the setups of two results differs, and of the rules of two searches where both tell them. Recorded runs do not tell their setup.
 func Differences(before, after *latency.Result) []Difference {
 	found := []Difference{}
-	if before.Generator != "" {
-		return found
+	var was, is [][2]string
+	if before.Generator == "" {
+		was, is = setupRows(before, after), setupRows(after, before)
 	}
-	was, is := setupRows(before, after), setupRows(after, before)
+	if before.Load != nil && before.Load.Rules != nil && after.Load != nil && after.Load.Rules != nil {
+		was, is = append(was, ruleRows(before.Load.Rules)...), append(is, ruleRows(after.Load.Rules)...)
+	}
 	for i := range was {
 		if was[i][1] != is[i][1] {
 			found = append(found, Difference{was[i][0], was[i][1], is[i][1]})

@@ -4,8 +4,10 @@
 package text
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"gotest.tools/v3/golden"
 
@@ -80,10 +82,26 @@ func searches() (before, after *latency.Result) {
 	return of(100_000, 101_000, latency.Passed, 64), of(120_000, 121_000, latency.Passed, 128)
 }
 
+// rules are those of a search, with what changes them.
+func rules(change func(*latency.SearchOptions)) *latency.SearchOptions {
+	o := &latency.SearchOptions{
+		Minimum: 1000, Start: 10_000, Maximum: 10_000_000, Granularity: 0.01, Sniff: 2 * time.Second, Search: 15 * time.Second, Confirm: time.Minute, Retries: 1,
+		Growth: 10, GrowthPercent: 50, Probes: 1000, Budget: latency.Budget{LossPartsPerMillion: new(float64), Limits: []latency.Limit{{Percent: 99.9, Nanoseconds: 2e6}, {Percent: 99, Nanoseconds: 50_000}}},
+	}
+	change(o)
+	return o
+}
+
 func TestLatencyPair(t *testing.T) {
 	sizes, sizesAfter := pingPongs(t)
 	rates, ratesAfter := sweeps(t)
 	loads, loadsAfter := searches()
+	loads.Load.Rules = rules(func(*latency.SearchOptions) {})
+	loadsAfter.Load.Rules = rules(func(o *latency.SearchOptions) {
+		o.Minimum, o.Start, o.Maximum, o.Granularity, o.Sniff, o.Search, o.Confirm, o.Retries = 2000, 20_000, 1_000_000, 0.02, time.Second, 10*time.Second, time.Hour, 0
+		o.Growth, o.GrowthPercent, o.Probes, o.Longest = 1.5, 99, 500, 2*time.Hour
+		o.Budget = latency.Budget{LossPartsPerMillion: new(1000.0), LatePartsPerMillion: new(0.5), MaximumNanoseconds: 3e6, LeastPerSecond: 200_000, Accelerated: true}
+	})
 	recorded, recordedAfter := searches()
 	recorded.Generator, recordedAfter.Generator = "trex v3.04", "trex v3.04"
 	recordedAfter.Load.BestPass, recordedAfter.Load.LowestFail, recordedAfter.Load.Confirmed, recordedAfter.Load.HeldNanoseconds = 0, 100_500, false, 0
@@ -122,5 +140,58 @@ func TestWhatPairsTell(t *testing.T) {
 				t.Errorf("want %q and not %q:\n%s", tc.want, tc.not, got)
 			}
 		})
+	}
+}
+
+// TestRulesOfPairs: what two searches were judged by is told where it differs, and that it is not known where a result does not have it.
+func TestRulesOfPairs(t *testing.T) {
+	same := func(*latency.SearchOptions) {}
+	other := func(o *latency.SearchOptions) { o.Budget.LossPartsPerMillion, o.Budget.Limits = new(1000.0), nil }
+	const unknown = ": a version before this one did not save the rules of a search,"
+	for name, tc := range map[string]struct {
+		before, after *latency.SearchOptions
+		generator     string
+		want, not     string
+	}{
+		"the same": {rules(same), rules(same), "", "\nNothing that the results tell of both setups differs.\n", unknown},
+		"limits in another order": {rules(same), rules(func(o *latency.SearchOptions) { slices.Reverse(o.Budget.Limits) }), "",
+			"\nNothing that the results tell of both setups differs.\n", "WHAT ELSE DIFFERS"},
+		"others": {rules(same), rules(other), "",
+			"\nloss allowed       0 parts per million    1000 parts per million\nlimits             99% 50 µs, 99.9% 2 ms  -\n", unknown},
+		"others of recorded runs": {rules(same), rules(other), "trex v3.04", "\nloss allowed       0 parts per million    1000 parts per million\n", "peer"},
+		"one that is not known":   {nil, rules(same), "", "\nbefore" + unknown, "retries"},
+		"none that is known":      {nil, nil, "trex v3.04", "\nbefore and after" + unknown, "WHAT ELSE DIFFERS"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, _ := searches()
+			after, _ := searches()
+			before.Load.Rules, after.Load.Rules, before.Generator, after.Generator = tc.before, tc.after, tc.generator, tc.generator
+			got := LatencyPair(before, after, NewPalette(false), 120)
+			if !strings.Contains(got, tc.want) || strings.Contains(got, tc.not) {
+				t.Errorf("want %q and not %q:\n%s", tc.want, tc.not, got)
+			}
+		})
+	}
+}
+
+// TestReported: latencies of messages on a schedule are told from round trips and from halves of them, and those of other generators from both.
+func TestReported(t *testing.T) {
+	for name, tc := range map[string]struct {
+		kind            latency.Kind
+		generator       string
+		roundTrip       bool
+		want, oneAtTime string
+	}{
+		"pingpong":       {latency.KindPingPong, "", false, "half of the round trip", "half of the round trip"},
+		"whole":          {latency.KindPingPong, "", true, "the round trip", "the round trip"},
+		"samples":        {latency.KindPingPong, "eflatency 9.0", false, "half of the round trip", "half of the round trip"},
+		"rate":           {latency.KindRateSweep, "", false, "an estimate of one way", "half of the round trip"},
+		"whole of rates": {latency.KindLoadSearch, "", true, "the round trip", "the round trip"},
+		"recorded":       {latency.KindLoadSearch, "trex v3.04", false, "the way as the generator has measured it, from when messages left", "half of the round trip"},
+	} {
+		result := &latency.Result{Kind: tc.kind, Generator: tc.generator, Setup: latency.Setup{RoundTrip: tc.roundTrip}}
+		if got, alone := Reported(result), ReportedOneAtATime(result); got != tc.want || alone != tc.oneAtTime {
+			t.Errorf("%s: %q and %q, want %q and %q", name, got, alone, tc.want, tc.oneAtTime)
+		}
 	}
 }

@@ -26,6 +26,9 @@ func LatencyTests(tests []view.LatencyTest, palette Palette, columns int) string
 			b.WriteString("\n")
 		}
 		b.WriteString(latencyTitle(&tests[i], palette))
+		if latencies := view.LatenciesOf(tests[i].Kind); latencies != "" {
+			b.WriteString(paragraph("latencies are of "+latencies, columns))
+		}
 		if tests[i].Kind == v1alpha1.LatencyTestJitter {
 			b.WriteString(latencyTable(&tests[i], palette, columns))
 		} else {
@@ -173,11 +176,12 @@ func LatencyChanges(test *view.LatencyTest, palette Palette, columns int) string
 		if i > 0 {
 			b.WriteString("\n")
 		}
+		title := palette.Title(comparedName(node))
 		if node.Measured == nil || node.Previous == nil {
-			b.WriteString(paragraph(palette.Title(node.Node)+": there are no two measurements of it", columns))
+			b.WriteString(paragraph(title+": there are no two measurements of it", columns))
 			continue
 		}
-		fmt.Fprintf(&b, "%s: %s\n", palette.Title(node.Node), trendWords(node.Change, palette))
+		fmt.Fprintf(&b, "%s: %s\n", title, trendWords(node.Change, palette))
 		b.WriteString(Table([]string{"", "BEFORE", "AFTER"}, changeRows(node.Previous, node.Measured), palette, columns))
 		b.WriteString(paragraph(node.Change.Message, columns))
 	}
@@ -187,18 +191,40 @@ func LatencyChanges(test *view.LatencyTest, palette Palette, columns int) string
 	return b.String()
 }
 
+// comparedName is the name of a node, with its test where there are several, and with whose measurement stands before where that is another node's.
+func comparedName(node *view.LatencyNode) string {
+	name := node.Node
+	if node.Test != "" {
+		name = node.Test + " on " + name
+	}
+	if node.ComparedWith != "" {
+		name += ", compared with " + node.ComparedWith
+	}
+	return name
+}
+
+// longestWords is the longest interruption or latency; "-" where no message had an answer.
+func longestWords(m *v1alpha1.LatencyMeasurement) string {
+	longest, known := view.Longest(m)
+	if !known {
+		return notCarried
+	}
+	return latency.Length(longest)
+}
+
 // changeRows are the figures of two measurements, and after them what of the node, and of that of the server, differs.
 func changeRows(before, after *v1alpha1.LatencyMeasurement) [][]string {
 	const form = "2006-01-02 15:04:05Z"
 	rows := [][]string{
 		{"measured", before.CompletedTime.UTC().Format(form), after.CompletedTime.UTC().Format(form)},
 		{"CPUs", before.CPUs, after.CPUs},
-		{"longest", latency.Length(before.MaximumNanoseconds), latency.Length(after.MaximumNanoseconds)},
+		{"longest", longestWords(before), longestWords(after)},
 		{"repetitions", repetitionWords(before), repetitionWords(after)},
 	}
-	if before.Network != nil && after.Network != nil {
+	switch {
+	case before.Network != nil && after.Network != nil:
 		rows = append(rows, networkChangeRows(before.Network, after.Network)...)
-	} else {
+	case before.Network == nil && after.Network == nil:
 		rows = append(rows, jitterChangeRows(before, after)...)
 	}
 	for _, part := range qualification.MeasurementChanges(before, after) {

@@ -32,6 +32,11 @@ type LatencyTest struct {
 // LatencyNode is what a test says of a node.
 type LatencyNode struct {
 	v1alpha1.LatencyTestResult `json:",inline"`
+	// Test, as namespace/name, and Kind are those of the test of this node where nodes of several tests stand together; "" where all are of one.
+	Test string                   `json:"test,omitempty"`
+	Kind v1alpha1.LatencyTestKind `json:"kind,omitempty"`
+	// ComparedWith is the test and node whose measurement is the previous one, such as "tests/quiet on n1", where they are others; "" else.
+	ComparedWith string `json:"comparedWith,omitempty"`
 	// Single are the percentiles that equal the longest interruption: one event decides them, and another run may show another value.
 	Single []v1alpha1.PercentileName `json:"single,omitempty"`
 	// Change is how the measurement stands to the one before; nil when there is none.
@@ -71,7 +76,7 @@ func undecided(test *v1alpha1.LatencyTest) string {
 // OfLatencyResult is the view of a result beside another measurement of the node, which may be nil, and runs before that.
 func OfLatencyResult(result *v1alpha1.LatencyTestResult, before *v1alpha1.LatencyMeasurement, earlier ...v1alpha1.LatencyRunSpread) LatencyNode {
 	node := LatencyNode{LatencyTestResult: *result.DeepCopy()}
-	node.Previous = before
+	node.Previous, node.Earlier = before, earlier
 	if node.Measured == nil {
 		return node
 	}
@@ -87,29 +92,11 @@ func OfLatencyResult(result *v1alpha1.LatencyTestResult, before *v1alpha1.Latenc
 	return node
 }
 
-// Histogram is an encoded histogram of a measurement, of a side of a comparison in lower case, or of none.
-type Histogram struct{ Side, Text string }
-
-// Histograms are those that a measurement has, which may be nil.
-func Histograms(m *v1alpha1.LatencyMeasurement) []Histogram {
-	if m == nil {
-		return nil
-	}
-	found := []Histogram{{Text: m.Histogram}}
-	if m.Network != nil && m.Network.Comparison != nil {
-		for i := range m.Network.Comparison.Sides {
-			side := &m.Network.Comparison.Sides[i]
-			found = append(found, Histogram{strings.ToLower(string(side.Side)), side.Histogram})
-		}
-	}
-	return slices.DeleteFunc(found, func(h Histogram) bool { return h.Text == "" })
-}
-
 // OnlyRun makes nodes Inconclusive whose measurement is of a run before the wanted one: it stands where a later run gave no result,
-// but says nothing of that run. 0 wants none in particular.
+// but says nothing of that run. The first run is 0, before which there is none.
 func (v *LatencyTest) OnlyRun(run int32) {
 	for i := range v.Nodes {
-		if n := &v.Nodes[i]; run > 0 && n.Measured != nil && n.Measured.Run < run {
+		if n := &v.Nodes[i]; n.Measured != nil && n.Measured.Run < run {
 			n.Outcome, n.Reason = v1alpha1.LatencyInconclusive, v1alpha1.TestMeasurementFailed
 			n.Message = fmt.Sprintf("run %d gave no result; what is shown is of run %d", run, n.Measured.Run)
 		}

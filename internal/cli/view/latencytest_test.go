@@ -11,15 +11,25 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
-// TestOnlyRun: a result that stands from an earlier run is no pass of the run that was asked for.
+// TestOnlyRun: a result that stands from an earlier run is no pass of the run that was asked for, and one of a later run is.
 func TestOnlyRun(t *testing.T) {
-	for run, want := range map[int32]metav1.ConditionStatus{0: metav1.ConditionTrue, 1: metav1.ConditionTrue, 2: metav1.ConditionUnknown} {
+	for name, tc := range map[string]struct {
+		measured, wanted int32
+		want             metav1.ConditionStatus
+		message          string
+	}{
+		"the first run":    {0, 0, metav1.ConditionTrue, ""},
+		"a later run":      {1, 0, metav1.ConditionTrue, ""},
+		"the run itself":   {1, 1, metav1.ConditionTrue, ""},
+		"the run before":   {1, 2, metav1.ConditionUnknown, "run 2 gave no result; what is shown is of run 1"},
+		"not run before 1": {0, 1, metav1.ConditionUnknown, "run 1 gave no result; what is shown is of run 0"},
+	} {
 		v := OfLatencyTest(&v1alpha1.LatencyTest{Status: v1alpha1.LatencyTestStatus{Results: []v1alpha1.LatencyTestResult{{
-			Node: "n1", Outcome: v1alpha1.LatencyPassed, Freshness: v1alpha1.LatencyFresh, Measured: &v1alpha1.LatencyMeasurement{Run: 1},
+			Node: "n1", Outcome: v1alpha1.LatencyPassed, Freshness: v1alpha1.LatencyFresh, Measured: &v1alpha1.LatencyMeasurement{Run: tc.measured},
 		}}}})
-		v.OnlyRun(run)
-		if got := v.Status(); got != want {
-			t.Errorf("run %d: %s (%s), want %s", run, got, v.Nodes[0].Message, want)
+		v.OnlyRun(tc.wanted)
+		if got := v.Status(); got != tc.want || v.Nodes[0].Message != tc.message {
+			t.Errorf("%s: %s (%s), want %s (%s)", name, got, v.Nodes[0].Message, tc.want, tc.message)
 		}
 	}
 }

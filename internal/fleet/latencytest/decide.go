@@ -27,6 +27,8 @@ type decider struct {
 	// schedule is nil where no time of day counts. It cannot be read where there is a scheduleProblem.
 	schedule        *schedule
 	scheduleProblem error
+	// waits says of the first node why it is not measured, where its own message is about an outcome and it does not wait for its turn alone.
+	waits string
 	// next is when a node is measured once more by the schedule; zero where none is known.
 	next time.Time
 }
@@ -62,11 +64,7 @@ func (w *World) recorded(node string) *v1alpha1.LatencyTestResult {
 func (d *decider) finish(reason string) {
 	for i := range d.Test.Status.Results {
 		result := &d.Test.Status.Results[i]
-		at := slices.IndexFunc(d.selectedNodes, func(c candidate) bool { return c.node.Name == result.Node })
-		switch {
-		case result.Activity != v1alpha1.LatencyRunning:
-			d.Status.Results = append(d.Status.Results, *result.DeepCopy())
-		case at >= 0:
+		if at := slices.IndexFunc(d.selectedNodes, func(c candidate) bool { return c.node.Name == result.Node }); at >= 0 {
 			d.Status.Results = append(d.Status.Results, d.now(&d.selectedNodes[at]))
 		}
 	}
@@ -251,6 +249,17 @@ func (d *decider) stopNamed(name string) {
 	}
 }
 
+// UnderWay are the Jobs of a test that have not ended, and that nobody has deleted.
+func UnderWay(w *World) []*batchv1.Job {
+	var found []*batchv1.Job
+	for i := range w.Jobs {
+		if job := &w.Jobs[i]; isControlledBy(job, w.Test.UID) && !isDone(job) && job.DeletionTimestamp.IsZero() {
+			found = append(found, job)
+		}
+	}
+	return found
+}
+
 // stop deletes a Job of the test that is under way.
 func (d *decider) stop(job *batchv1.Job) {
 	if isControlledBy(job, d.Test.UID) && !isDone(job) {
@@ -293,7 +302,7 @@ func (d *decider) judge(c *candidate, result *v1alpha1.LatencyTestResult) {
 	}
 	var why string
 	result.Freshness, why = d.freshness(c, result.Measured)
-	if result.Freshness != v1alpha1.LatencyFresh && result.Attempts > 0 {
+	if result.Freshness != v1alpha1.LatencyFresh && result.Attempts > 0 && result.Outcome == v1alpha1.LatencyInconclusive {
 		// The last run says more than one that does not count any more.
 		return
 	}
@@ -399,6 +408,8 @@ func (d *decider) startDue() {
 			room--
 		case waits != "" && result.Outcome == "":
 			result.Message = shorten.Sentence(waits, v1alpha1.MaxTestMessageLength)
+		case waits != "" && room > 0 && d.waits == "":
+			d.waits = fmt.Sprintf("node %s: %s", result.Node, waits)
 		}
 	}
 }

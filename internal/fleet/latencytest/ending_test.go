@@ -290,7 +290,7 @@ func TestAddressInUse(t *testing.T) {
 	withAddress := func(address string) *scene {
 		s := newPingPong(t)
 		s.Test.Spec.Traffic.Client = &v1alpha1.TestEnd{BypassNICPool: "x2", Address: address}
-		s.Pools = []*v1alpha1.BypassNICPool{{ObjectMeta: metav1.ObjectMeta{Name: "x2"}}}
+		s.Pools = []*v1alpha1.BypassNICPool{attachedPool("x2")}
 		return s
 	}
 	first := withAddress("192.0.2.1/24")

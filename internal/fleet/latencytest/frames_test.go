@@ -80,7 +80,13 @@ func TestFramesThatCannotBe(t *testing.T) {
 		"the kernel's sockets": {func(s *scene) {
 			s.Test.Spec.Traffic.Transport = v1alpha1.TransportTCP
 			s.Test.Spec.Traffic.Server.Sockets, s.Test.Spec.Traffic.Client.Sockets = v1alpha1.TestSocketsKernel, v1alpha1.TestSocketsKernel
+			s.Test.Spec.Traffic.Server.Address, s.Test.Spec.Traffic.Client.Address = "", ""
 		}, ""},
+		"an address of the kernel's sockets": {func(s *scene) {
+			s.Test.Spec.Traffic.Server.Sockets, s.Test.Spec.Traffic.Client.Sockets = v1alpha1.TestSocketsKernel, v1alpha1.TestSocketsKernel
+		}, "BypassNICPool e810 has no spec.networkAttachment, which would take address"},
+		"path Kernel":                     {func(s *scene) { s.Test.Spec.Budget.Path = v1alpha1.LatencyPathKernel }, "whose frames go past the kernel, and path Kernel is asked for"},
+		"path Accelerated":                {func(s *scene) { s.Test.Spec.Budget.Path = v1alpha1.LatencyPathAccelerated }, ""},
 		"the kernel's sockets at one end": {func(s *scene) { s.Test.Spec.Traffic.Client.Sockets = v1alpha1.TestSocketsKernel }, "only one of the client and the server has a pool"},
 		"no pool of client":               {func(s *scene) { s.Test.Spec.Traffic.Client = nil }, "only one of the client and the server has a pool"},
 		"no pool of server":               {func(s *scene) { s.Test.Spec.Traffic.Server.BypassNICPool = "" }, "only one of the client and the server has a pool"},

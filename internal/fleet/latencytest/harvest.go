@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 )
@@ -165,13 +166,17 @@ func (w *World) runOf(result *v1alpha1.LatencyTestResult) int32 {
 	return int32(run)
 }
 
-// serverFingerprint is what the node of a server is now; nil for the measured node itself, and for one that is not there.
+// serverFingerprint is what the node of a server is now; nil for the measured node itself, for one that is not there, and for one whose agent has not told since its
+// Node was made: what is absent for a moment has not changed.
 func (w *World) serverFingerprint(c *candidate, server string) *v1alpha1.LatencyFingerprint {
 	at := slices.IndexFunc(w.Nodes, func(n corev1.Node) bool { return n.Name == server })
 	if at < 0 || server == c.node.Name {
 		return nil
 	}
 	on := w.candidateOf(&w.Nodes[at])
+	if on.profile != nil && !fleet.HasInventory(on.report) {
+		return nil
+	}
 	return new(on.fingerprint())
 }
 

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
@@ -43,11 +44,12 @@ func (u *InUse) obstacle(p *qualification.Parameters) string {
 }
 
 // RunningElsewhere are the nodes that other tests measure, or on which their servers run, the groups of multicast on which their messages go, and the addresses
-// of their ends, with these tests as their statuses say it. Jobs do not tell: whoever may make one could keep a node from being measured.
+// of their ends, with these tests as their statuses say it. Jobs do not tell: whoever may make one could keep a node from being measured. The status of a test that
+// is being deleted is written no more, however long a finalizer keeps it: its nodes are those that its pods leave.
 func RunningElsewhere(tests []v1alpha1.LatencyTest, except *v1alpha1.LatencyTest) InUse {
 	running := InUse{Nodes: map[string]string{}, Groups: map[string]string{}, Addresses: map[string]string{}}
 	for i := range tests {
-		if test := &tests[i]; test.UID != except.UID {
+		if test := &tests[i]; test.UID != except.UID && test.DeletionTimestamp.IsZero() {
 			running.add(test)
 		}
 	}
@@ -76,13 +78,13 @@ func (u *InUse) add(test *v1alpha1.LatencyTest) {
 }
 
 // Leave adds the nodes on which a pod has not ended whose Job, or the test of that, was deleted: the garbage collector deletes it, which takes a moment, and until
-// then it has CPUs and may send. Jobs are those of tests, and those of UnknownJobs that are there. So a pod that somebody else labels like one is not believed
-// for long: either its Job is there and belongs to no test that was deleted, or the collector deletes it, too.
+// then it has CPUs and may send. Jobs are those of tests, and those of UnknownJobs that are there. So a pod that somebody else makes like one is not believed
+// for long: either its Job is there and belongs to no test that was deleted, or the collector deletes it, too, and it has a second to end.
 func (u *InUse) Leave(tests []v1alpha1.LatencyTest, jobs []batchv1.Job, pods []corev1.Pod) {
 	u.Leaving = map[string]string{}
 	living := map[types.UID]bool{}
 	for i := range tests {
-		living[tests[i].UID] = true
+		living[tests[i].UID] = tests[i].DeletionTimestamp.IsZero()
 	}
 	owned := map[types.UID]bool{}
 	for i := range jobs {
@@ -90,7 +92,7 @@ func (u *InUse) Leave(tests []v1alpha1.LatencyTest, jobs []batchv1.Job, pods []c
 		owned[jobs[i].UID] = of == nil || of.Kind != "LatencyTest" || living[of.UID] && jobs[i].DeletionTimestamp.IsZero()
 	}
 	for i := range pods {
-		if of := jobOfRunning(&pods[i]); of != nil && !owned[of.UID] && pods[i].Spec.NodeName != "" {
+		if of := jobOfRunning(&pods[i]); of != nil && !owned[of.UID] {
 			u.Leaving[pods[i].Spec.NodeName] = pods[i].Namespace + "/" + pods[i].Name
 		}
 	}
@@ -108,10 +110,18 @@ func UnknownJobs(jobs []batchv1.Job, pods []corev1.Pod) []types.NamespacedName {
 	return unknown
 }
 
-// jobOfRunning is the Job that controls a pod; nil where none does, or the pod has ended.
+// jobOfRunning is the Job that controls a pod; nil where none does, the pod is on no node, or has ended, or is none as tests have them. The API server takes any
+// owner that somebody writes down, also one whose kind there is not: such a pod the garbage collector never deletes. And one with much time to end would
+// be there for that time.
 func jobOfRunning(pod *corev1.Pod) *metav1.OwnerReference {
 	of := metav1.GetControllerOfNoCopy(pod)
-	if of == nil || of.Kind != "Job" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+	grace := pod.Spec.TerminationGracePeriodSeconds
+	switch {
+	case of == nil || of.Kind != "Job" || of.APIVersion != batchv1.SchemeGroupVersion.String() || len(validation.IsDNS1123Subdomain(of.Name)) > 0:
+		return nil
+	case pod.Spec.NodeName == "" || grace == nil || *grace > graceSeconds:
+		return nil
+	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
 		return nil
 	}
 	return of

@@ -28,6 +28,8 @@ const (
 	RecordFile = "/dev/termination-log"
 	// keptSeconds is for how long a finished Job, its pod and its log stay.
 	keptSeconds = 3600
+	// graceSeconds is how long a pod has to end when it is deleted.
+	graceSeconds = 1
 	// repetitionOverhead is what a repetition takes besides its measurement.
 	repetitionOverheadSeconds = 10
 	// baseMemory is for the program, cpuMemory for the records of one CPU (64 MiB at most, which are sorted in a copy).
@@ -75,10 +77,23 @@ func (w *World) job(on *candidate, name string, seconds int64, container corev1.
 	}
 }
 
-// jobName is another for each run, and the same however often the run is decided upon.
+// jobName is another for each run, and the same however often the run is decided upon. A Job that has ended is never that of a new run: it measured a node of whose
+// result nothing is known any more, as where the node was not selected for a while, and which may be another since.
 func (w *World) jobName(c *candidate, result *v1alpha1.LatencyTestResult) string {
+	for former := result.Job; ; {
+		name := w.nameAfter(c, result, former)
+		job := w.jobNamed(w.nameOfRun(name, 0))
+		if job == nil || !isDone(job) {
+			return name
+		}
+		former = name
+	}
+}
+
+// nameAfter is the name of the Jobs of a run after that of another one.
+func (w *World) nameAfter(c *candidate, result *v1alpha1.LatencyTestResult, former string) string {
 	seed := []string{string(w.Test.UID), string(c.node.UID), c.node.Name, qualification.ParametersOf(&w.Test.Spec).Hash(),
-		strconv.Itoa(int(w.Test.Spec.Run)), strconv.Itoa(int(result.Attempts)), result.Job}
+		strconv.Itoa(int(w.Test.Spec.Run)), strconv.Itoa(int(result.Attempts)), former}
 	sum := sha256.Sum256([]byte(strings.Join(seed, "\n")))
 	// The server of a measurement has the name of its Job with a suffix, and so have the runs of a comparison.
 	const readable, bytes = 35, 8
@@ -94,7 +109,7 @@ func pod(c *candidate, container corev1.Container) corev1.PodSpec {
 		RestartPolicy:                 corev1.RestartPolicyNever,
 		AutomountServiceAccountToken:  new(false),
 		EnableServiceLinks:            new(false),
-		TerminationGracePeriodSeconds: new(int64(1)),
+		TerminationGracePeriodSeconds: new(int64(graceSeconds)),
 		Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 				MatchFields: []corev1.NodeSelectorRequirement{{

@@ -465,6 +465,41 @@ func TestJobIsAdopted(t *testing.T) {
 	s.expect("node-1", "Running   ")
 }
 
+// TestJobThatHasEndedIsNotAdopted: nothing is known any more of a node that was not selected for a while, and what it was measured as may be another by now.
+func TestJobThatHasEndedIsNotAdopted(t *testing.T) {
+	s := newScene(t, "node-1")
+	s.passes("node-1")
+	first := s.of("node-1").Job
+	for range 3 {
+		s.Test.Status = v1alpha1.LatencyTestStatus{}
+		d := s.step()
+		if len(d.Start) != 1 || d.Start[0].Name != s.of("node-1").Job || s.of("node-1").Job == first {
+			t.Fatalf("%d Jobs are made, and the node is measured by %s", len(d.Start), s.of("node-1").Job)
+		}
+		s.expect("node-1", "Running   ")
+		first = s.of("node-1").Job
+		s.ends("node-1", record(t, 1))
+		s.step()
+		s.expect("node-1", "Idle Passed Fresh WithinBudget")
+	}
+}
+
+// TestStalledTestForgetsNodes that are gone, and goes on to judge those that are there.
+func TestStalledTestForgetsNodes(t *testing.T) {
+	s := newScene(t, "node-1", "node-2")
+	s.Test.Spec.ExpireAfterHours = 3
+	s.passes("node-1")
+	s.ends("node-2", record(t, 9_000_000))
+	s.step()
+	s.expect("node-2", "Idle Failed Fresh MaximumExceeded")
+	s.Image, s.Nodes, s.Now = "", s.Nodes[:1], s.Now.Add(3*time.Hour)
+	s.step()
+	s.expect("node-1", "Idle Passed Expired WithinBudget")
+	if counts := s.Test.Status.Nodes; len(s.Test.Status.Results) != 1 || counts.Failed != 0 || counts.Passed != 0 || counts.Stale != 1 {
+		t.Errorf("%d results, %+v", len(s.Test.Status.Results), counts)
+	}
+}
+
 func TestScheduleAndExpiry(t *testing.T) {
 	s := newScene(t, "node-1")
 	s.Test.Spec.RepeatAfterHours, s.Test.Spec.ExpireAfterHours = 2, 3
@@ -481,6 +516,9 @@ func TestScheduleAndExpiry(t *testing.T) {
 	s.Now = s.Now.Add(time.Hour)
 	s.step()
 	s.expect("node-1", "Running Passed Expired WithinBudget")
+	if got := s.of("node-1").Message; !strings.HasPrefix(got, "expired, since more than 3 hours have passed after the measurement; it was: within the budget") {
+		t.Errorf("message %q", got)
+	}
 }
 
 // TestTimesOfDay: with a schedule, nodes are measured once more at its times, for as long as they may begin then.

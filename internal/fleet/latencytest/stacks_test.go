@@ -267,7 +267,7 @@ func TestStacksThatAreChanged(t *testing.T) {
 
 // TestPoolsOfSides: each side's pool has to be there, and one that is to be accelerated needs a stack that takes over sockets.
 func TestPoolsOfSides(t *testing.T) {
-	const ofVendor = "BypassNICPool x3 has stack %s, which accelerates no sockets, and a side with path Accelerated is measured through sockets"
+	const ofVendor = "BypassNICPool x3 has stack %s, which accelerates no sockets, and what is to go by path Accelerated is measured through sockets"
 	for name, tc := range map[string]struct {
 		stack v1alpha1.StackType
 		path  v1alpha1.LatencyPath

@@ -229,7 +229,11 @@ func under(counts v1alpha1.LatencyTestCounts) string {
 
 func (d *decider) progressing(counts v1alpha1.LatencyTestCounts) metav1.Condition {
 	if counts.Running+counts.Waiting > 0 {
-		return metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonTestsRunning, Message: under(counts)}
+		message := under(counts)
+		if d.waits != "" {
+			message += "; " + d.waits
+		}
+		return metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonTestsRunning, Message: message}
 	}
 	message := "no node is to be measured now"
 	if !d.next.IsZero() {

@@ -118,10 +118,14 @@ func (w *World) poolMissing() string {
 // poolsMissing says which pool of a side cannot be used.
 func (w *World) poolsMissing(p *qualification.Parameters, side *qualification.Side) string {
 	var frames []*v1alpha1.BypassNICPool
+	path := side.Path
+	if path == "" && w.Test.Spec.Budget != nil {
+		path = w.Test.Spec.Budget.Path
+	}
 	for _, end := range []*v1alpha1.TestEnd{&side.Server, &side.Client} {
 		pool, why := w.poolOf(end)
-		if why == "" && pool != nil && side.Path == v1alpha1.LatencyPathAccelerated && !goesAsFrames(pool, end) {
-			why = withoutSockets(pool)
+		if why == "" && pool != nil {
+			why = otherThanPath(path, pool, end)
 		}
 		if why == "" {
 			why = besideNIC(side, pool, end)
@@ -133,7 +137,53 @@ func (w *World) poolsMissing(p *qualification.Parameters, side *qualification.Si
 			frames = append(frames, pool)
 		}
 	}
-	return framesMissing(p, frames)
+	if why := framesMissing(p, frames); why != "" {
+		return why
+	}
+	return w.addressesMissing(side)
+}
+
+// addressesMissing says which end of a side gets no address in the network of its pool. An end in the network of its node has those of the node.
+func (w *World) addressesMissing(side *qualification.Side) string {
+	for _, one := range []struct {
+		end      *v1alpha1.TestEnd
+		isOnHost bool
+	}{{&side.Server, side.IsServerOnHost}, {&side.Client, side.IsOnHost}} {
+		pool, _ := w.poolOf(one.end)
+		if pool == nil || one.isOnHost || goesAsFrames(pool, one.end) {
+			continue
+		}
+		if why := addressMissing(pool, one.end); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// otherThanPath says why the messages of an end with a pool cannot go by a path, "" for any; "" when they can.
+func otherThanPath(path v1alpha1.LatencyPath, pool *v1alpha1.BypassNICPool, end *v1alpha1.TestEnd) string {
+	isFrames := goesAsFrames(pool, end)
+	switch {
+	case path == v1alpha1.LatencyPathAccelerated && !isFrames:
+		return withoutSockets(pool)
+	case path == v1alpha1.LatencyPathKernel && isFrames:
+		return fmt.Sprintf("BypassNICPool %s has stack AFXDP, whose frames go past the kernel, and path Kernel is asked for: set sockets Kernel at both ends", pool.Name)
+	}
+	return ""
+}
+
+// addressMissing says why the pod of an end gets no address in the network of its pool, or has one that no network takes; "" otherwise.
+func addressMissing(pool *v1alpha1.BypassNICPool, end *v1alpha1.TestEnd) string {
+	attachment := pool.Spec.NetworkAttachment
+	switch {
+	case attachment == nil && end.Address != "":
+		return fmt.Sprintf("BypassNICPool %s has no spec.networkAttachment, which would take address %s: leave the address out, and messages go by the pods' own network", pool.Name, end.Address)
+	case attachment != nil && attachment.Addresses == v1alpha1.AddressesNone:
+		return fmt.Sprintf("spec.networkAttachment.addresses of BypassNICPool %s is None, and messages need an address: name a pool whose addresses are Static", pool.Name)
+	case attachment != nil && end.Address == "":
+		return fmt.Sprintf("spec.networkAttachment.addresses of BypassNICPool %s is Static, and the end has no address: give it one", pool.Name)
+	}
+	return ""
 }
 
 // wayArgs tell the pod of an end how its messages go; none for sockets of the C library with what the pool preloads.
@@ -148,7 +198,7 @@ func wayArgs(pool *v1alpha1.BypassNICPool, end *v1alpha1.TestEnd) []string {
 	}
 }
 
-// withoutSockets says that the stack of a pool accelerates no program with sockets; "" when it does. What a side is to be measured with is then a program of
+// withoutSockets says that the stack of a pool accelerates no program with sockets; "" when it does. What it is to be measured with is then a program of
 // the vendor.
 func withoutSockets(pool *v1alpha1.BypassNICPool) string {
 	stack := bypass.StackOf(pool.Spec.Stack.Type)
@@ -159,7 +209,7 @@ func withoutSockets(pool *v1alpha1.BypassNICPool) string {
 	if stack.Measures != "" {
 		program = ": its programs, such as " + stack.Measures + " of its vendor, measure it"
 	}
-	return fmt.Sprintf("BypassNICPool %s has stack %s, which accelerates no sockets, and a side with path Accelerated is measured through sockets%s", pool.Name, stack.Type, program)
+	return fmt.Sprintf("BypassNICPool %s has stack %s, which accelerates no sockets, and what is to go by path Accelerated is measured through sockets%s", pool.Name, stack.Type, program)
 }
 
 // followServer looks after the server of a node that is measured, and makes the Job of the client when it is ready. It reports whether

@@ -14,6 +14,7 @@ import (
 	"gotest.tools/v3/golden"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -39,6 +40,13 @@ func newPingPong(t *testing.T, servers ...string) *scene {
 		s.Test.Spec.Traffic.Server = v1alpha1.TestServer{Placement: v1alpha1.ServerOnSameNode}
 	}
 	return s
+}
+
+// attachedPool is a pool whose NICs pods get in a network of their own, with addresses that they say.
+func attachedPool(name string) *v1alpha1.BypassNICPool {
+	pool := &v1alpha1.BypassNICPool{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	pool.Spec.NetworkAttachment = &v1alpha1.NetworkAttachmentSpec{Type: v1alpha1.AttachmentMACVLAN, Namespaces: []string{"tests"}}
+	return pool
 }
 
 // serves is the pod of the server of a node, ready at an address.
@@ -305,7 +313,7 @@ func trafficProblem(t *testing.T, reason string) string {
 
 // TestEndsShareNoNode: a node is not measured while it runs a server, for whichever test.
 func TestEndsShareNoNode(t *testing.T) {
-	s := newPingPong(t, "node-3")
+	s := newPingPong(t, "node-3", "nobody")
 	s.Test.Spec.Nodes.Names = []string{"node-1", "node-2", "node-3"}
 	s.step()
 	s.expect("node-1", "Running   ")
@@ -357,6 +365,10 @@ func TestChangedServers(t *testing.T) {
 		"nothing": {func(*scene) {}, "Idle Passed Fresh WithinBudget", ""},
 		"another kernel": {func(s *scene) { s.Reports["node-2"].Status.Inventory.KernelRelease = "6.13" }, "Running Passed Stale WithinBudget",
 			"stale, since this changed on node node-2, which ran the server, after the measurement: the kernel (6.13, was 6.12); it was: "},
+		"a server whose agent has not told yet": {func(s *scene) {
+			s.Nodes[1].Labels, s.Profiles[0].Spec.NodeSelector.MatchLabels = map[string]string{"zone": "a"}, v1alpha1.Labels{"zone": "a"}
+			delete(s.Reports, "node-2")
+		}, "Idle Passed Fresh WithinBudget", ""},
 		"a node that is no server":   {func(s *scene) { s.Reports["node-3"].Status.Inventory.KernelRelease = "6.13" }, "Idle Passed Fresh WithinBudget", ""},
 		"a server whose node leaves": {func(s *scene) { s.Nodes = append(s.Nodes[:1:1], s.Nodes[2:]...) }, "Idle Passed Fresh WithinBudget", ""},
 	} {
@@ -511,7 +523,7 @@ func TestAddressesMeasureOneNodeAtATime(t *testing.T) {
 	s = newPingPong(t)
 	s.Test.Spec.Nodes.Names = []string{"node-1", "node-2"}
 	s.Test.Spec.Traffic.Client = &v1alpha1.TestEnd{BypassNICPool: "x2", Address: "192.0.2.1/24"}
-	s.Pools = []*v1alpha1.BypassNICPool{{ObjectMeta: metav1.ObjectMeta{Name: "x2"}}}
+	s.Pools = []*v1alpha1.BypassNICPool{attachedPool("x2")}
 	s.step()
 	one := fmt.Sprint(s.of("node-1").Activity, s.of("node-2").Activity)
 	if diff := cmp.Diff([]string{"RunningRunning", "RunningWaiting"}, []string{strings.ReplaceAll(both, " ", ""), strings.ReplaceAll(one, " ", "")}); diff != "" {
@@ -593,5 +605,68 @@ func TestPoolsOfDRADrivers(t *testing.T) {
 				t.Errorf("it says %q", got)
 			}
 		})
+	}
+}
+
+// TestPoolsOfEnds: what a pool cannot give is said before anything is made.
+func TestPoolsOfEnds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.BypassNICPool)
+		end    v1alpha1.TestEnd
+		path   v1alpha1.LatencyPath
+		want   string
+	}{
+		"an address":                  {func(*v1alpha1.BypassNICPool) {}, v1alpha1.TestEnd{Address: "192.0.2.1/24"}, "", ""},
+		"no address":                  {func(*v1alpha1.BypassNICPool) {}, v1alpha1.TestEnd{}, "", "spec.networkAttachment.addresses of BypassNICPool x2 is Static, and the end has no address: give it one"},
+		"no addresses at all":         {func(p *v1alpha1.BypassNICPool) { p.Spec.NetworkAttachment.Addresses = v1alpha1.AddressesNone }, v1alpha1.TestEnd{}, "", "spec.networkAttachment.addresses of BypassNICPool x2 is None, and messages need an address: name a pool whose addresses are Static"},
+		"no network":                  {func(p *v1alpha1.BypassNICPool) { p.Spec.NetworkAttachment = nil }, v1alpha1.TestEnd{}, "", ""},
+		"an address of no network":    {func(p *v1alpha1.BypassNICPool) { p.Spec.NetworkAttachment = nil }, v1alpha1.TestEnd{Address: "192.0.2.1/24"}, "", "BypassNICPool x2 has no spec.networkAttachment, which would take address 192.0.2.1/24: leave the address out, and messages go by the pods' own network"},
+		"a stack that takes sockets":  {func(p *v1alpha1.BypassNICPool) { p.Spec.Stack.Type = v1alpha1.StackOnload }, v1alpha1.TestEnd{Address: "192.0.2.1/24"}, v1alpha1.LatencyPathAccelerated, ""},
+		"a stack that takes none":     {func(p *v1alpha1.BypassNICPool) { p.Spec.Stack.Type = v1alpha1.StackTCPDirect }, v1alpha1.TestEnd{Address: "192.0.2.1/24"}, v1alpha1.LatencyPathAccelerated, "BypassNICPool x2 has stack TCPDirect, which accelerates no sockets, and what is to go by path Accelerated is measured through sockets: its programs, such as zfudppingpong of its vendor, measure it"},
+		"the kernel's path all alike": {func(p *v1alpha1.BypassNICPool) { p.Spec.Stack.Type = v1alpha1.StackTCPDirect }, v1alpha1.TestEnd{Address: "192.0.2.1/24"}, v1alpha1.LatencyPathKernel, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newPingPong(t)
+			pool := attachedPool("x2")
+			tc.change(pool)
+			s.Pools = []*v1alpha1.BypassNICPool{pool}
+			tc.end.BypassNICPool = "x2"
+			s.Test.Spec.Traffic.Client, s.Test.Spec.Budget.Path = &tc.end, tc.path
+			d := s.step()
+			if got := s.of("node-1"); (len(d.Start) == 1) != (tc.want == "") || tc.want != "" && got.Message != tc.want {
+				t.Errorf("%d Jobs are made: %s", len(d.Start), got.Message)
+			}
+		})
+	}
+}
+
+// TestOnlyServerIsNotMeasured, also where its pool, by which the measured nodes are named, has it, too: otherwise it would wait for ever.
+func TestOnlyServerIsNotMeasured(t *testing.T) {
+	for servers, want := range map[string]int{"node-2": 2, "node-2,node-3": 3} {
+		s := newPingPong(t, strings.Split(servers, ",")...)
+		s.Test.Spec.Nodes = v1alpha1.LatencyTestNodes{Profile: "trading"}
+		s.step()
+		if got := len(s.Test.Status.Results); got != want {
+			t.Errorf("servers %s: %d nodes are to be measured, want %d", servers, got, want)
+		}
+	}
+}
+
+// TestWhyAStaleNodeWaits is said by the condition, since the message of the node says why it is stale.
+func TestWhyAStaleNodeWaits(t *testing.T) {
+	s := newPingPong(t, "node-2")
+	s.step()
+	s.serves("node-1", "10.0.0.7")
+	s.step()
+	s.ends("node-1", pingPongRecord(t, 20_000))
+	s.step()
+	s.expect("node-1", "Idle Passed Fresh WithinBudget")
+	s.Reports["node-1"].Status.Inventory.KernelRelease = "6.13"
+	s.Elsewhere.Nodes = map[string]string{"node-2": "others/test"}
+	s.step()
+	s.expect("node-1", "Waiting Passed Stale WithinBudget")
+	const want = "0 of 1 nodes passed, 0 are measured, 1 wait; node node-1: waits for node node-2, which is to run the server: LatencyTest others/test measures the node now"
+	if got := meta.FindStatusCondition(s.Test.Status.Conditions, v1alpha1.ConditionProgressing); got == nil || got.Message != want {
+		t.Errorf("Progressing says %+v, want %q", got, want)
 	}
 }

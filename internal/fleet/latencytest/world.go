@@ -151,10 +151,13 @@ func (w *World) governor(node *corev1.Node, report *v1alpha1.LowLatencyNode) *v1
 	return nil
 }
 
-// selects reports whether a test measures a node.
+// selects reports whether a test measures a node. One that alone may run the server is not measured: there is no other for it, and with a pool on both ends of
+// the way it is among the nodes of the pool.
 func selects(test *v1alpha1.LatencyTest, pools []*v1alpha1.BypassNICPool, c *candidate) bool {
 	nodes := &test.Spec.Nodes
 	switch {
+	case test.Spec.Traffic != nil && slices.Equal(test.Spec.Traffic.Server.NodeNames, []string{c.node.Name}):
+		return false
 	case nodes.Profile != "":
 		return c.profile != nil && c.profile.Name == nodes.Profile
 	case nodes.BypassNICPool != "":

@@ -55,6 +55,27 @@ func Sort(events []Event) {
 	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(b.Count, a.Count) })
 }
 
+// Compare puts first what tells most directly why a thread did not run: the firmware, which stops all CPUs; then what happened to the thread
+// itself, preemptions and page faults; then interrupts; and softirqs last, since they follow from interrupts. Of one kind the most frequent comes first.
+func Compare(a, b Event) int {
+	return cmp.Or(cmp.Compare(a.Kind.rank(), b.Kind.rank()), cmp.Compare(b.Count, a.Count))
+}
+
+// rank is the place of a kind in the order of Compare.
+func (k Kind) rank() int {
+	const firmware, thread, interrupt, softirq = 0, 1, 2, 3
+	switch k {
+	case Firmware:
+		return firmware
+	case ContextSwitch, PageFault:
+		return thread
+	case Softirq:
+		return softirq
+	default:
+		return interrupt
+	}
+}
+
 // Merge adds what was counted to what was counted before, and changes the latter.
 func Merge(all, more []Event) []Event {
 	for _, one := range more {

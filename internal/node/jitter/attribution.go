@@ -4,6 +4,8 @@
 package jitter
 
 import (
+	"slices"
+
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
 )
@@ -14,7 +16,7 @@ type sample struct {
 	// CPU, it takes as long as the interruption that is looked for.
 	BeganNanoseconds, EndedNanoseconds int64
 	Counters                           *host.Counters
-	// Preemptions are nonvoluntary_ctxt_switches of the measuring threads, by CPU.
+	// Preemptions are nonvoluntary_ctxt_switches of the measuring threads, by CPU. A thread whose count could not be read is not among them.
 	Preemptions map[int]uint64
 	// ManagementInterrupts are those of the CPU of the reader; nil when nobody counts them.
 	ManagementInterrupts *uint64
@@ -22,7 +24,7 @@ type sample struct {
 
 // attribute gives every interruption of the result the counters that moved on its CPU between the last sample that ended before
 // it and the first that began after it. The samples are in the order of time. Several counters may have moved: they are what it
-// can have been, the most frequent first.
+// can have been, in the order of counted.Compare.
 func attribute(result *Result, samples []sample) {
 	for i := range result.CPUs {
 		one := &result.CPUs[i]
@@ -31,12 +33,12 @@ func attribute(result *Result, samples []sample) {
 			worst := &one.Worst[j]
 			before, after, found := around(samples, worst.ClockNanoseconds, worst.ClockNanoseconds+worst.LengthNanoseconds)
 			if found {
-				worst.Causes = append(firmware(before, after), moved(one.CPU, before, after)...)
+				worst.Causes = about(one.CPU, before, after)
 			}
 		}
 		if len(samples) > 1 {
 			first, last := &samples[0], &samples[len(samples)-1]
-			one.Counted, one.CountedNanoseconds = moved(one.CPU, first, last), last.EndedNanoseconds-first.BeganNanoseconds
+			one.Counted, one.CountedNanoseconds = over(one.CPU, first, last), last.EndedNanoseconds-first.BeganNanoseconds
 		}
 	}
 }
@@ -74,12 +76,33 @@ func firmware(before, after *sample) []counted.Event {
 	return nil
 }
 
-// moved lists the counters of one CPU that moved between two samples.
-func moved(cpu int, before, after *sample) []counted.Event {
+// about lists what can have interrupted a CPU between two samples.
+func about(cpu int, before, after *sample) []counted.Event {
+	events := append(firmware(before, after), after.Counters.Since(before.Counters, cpu)...)
+	if count, known := preempted(cpu, before, after); known && count > 0 {
+		events = append(events, counted.Preemptions(count))
+	}
+	slices.SortStableFunc(events, counted.Compare)
+	return events
+}
+
+// over lists the counters of one CPU that moved between two samples, the most frequent first. Preemptions that were counted are among them even if there
+// was none: where they are missing, nobody knows.
+func over(cpu int, before, after *sample) []counted.Event {
 	events := after.Counters.Since(before.Counters, cpu)
-	if was, now := before.Preemptions[cpu], after.Preemptions[cpu]; now > was {
-		events = append(events, counted.Preemptions(now-was))
+	if count, known := preempted(cpu, before, after); known {
+		events = append(events, counted.Preemptions(count))
 	}
 	counted.Sort(events)
 	return events
+}
+
+// preempted is how often the measuring thread of a CPU was preempted between two samples; false where one of them could not read it.
+func preempted(cpu int, before, after *sample) (uint64, bool) {
+	was, isFirst := before.Preemptions[cpu]
+	now, isLast := after.Preemptions[cpu]
+	if !isFirst || !isLast || now < was {
+		return 0, false
+	}
+	return now - was, true
 }

@@ -42,10 +42,9 @@ func TestAttribute(t *testing.T) {
 		{ClockNanoseconds: 2_950, LengthNanoseconds: 100},
 	}}}}
 	attribute(result, samples)
-	moved := []counted.Event{
-		{Kind: counted.Interrupt, Name: "142 PCI-MSI 524288-edge eth0-rx-0", Count: 3}, {Kind: counted.Softirq, Name: "NET_RX", Count: 2},
-		{Kind: counted.Interrupt, Name: "LOC Local timer interrupts", Count: 1}, {Kind: counted.ContextSwitch, Name: "nonvoluntary_ctxt_switches", Count: 1},
-	}
+	network, softirq := counted.Event{Kind: counted.Interrupt, Name: "142 PCI-MSI 524288-edge eth0-rx-0", Count: 3}, counted.Event{Kind: counted.Softirq, Name: "NET_RX", Count: 2}
+	timer, preemption := counted.Event{Kind: counted.Interrupt, Name: "LOC Local timer interrupts", Count: 1}, counted.Preemptions(1)
+	moved := []counted.Event{preemption, network, timer, softirq}
 	want := [][]counted.Event{
 		nil,   // before the first sample
 		moved, // within two samples
@@ -62,7 +61,7 @@ func TestAttribute(t *testing.T) {
 	if one.InterruptsFrom != "/proc/interrupts" || one.HidesCauses() {
 		t.Errorf("interrupts from %q", one.InterruptsFrom)
 	}
-	if diff := cmp.Diff(moved, one.Counted); diff != "" || one.CountedNanoseconds != 2_000 {
+	if diff := cmp.Diff([]counted.Event{network, softirq, timer, preemption}, one.Counted); diff != "" || one.CountedNanoseconds != 2_000 {
 		t.Errorf("over %d ns (-want +got):\n%s", one.CountedNanoseconds, diff)
 	}
 	if got := one.CountedPerSecond(counted.Interrupt); got != 4/2e-6 {
@@ -83,9 +82,7 @@ func TestAttributeAcrossASlowSample(t *testing.T) {
 	}
 	result := &Result{CPUs: []CPUResult{{CPU: 3, Worst: []Interruption{{ClockNanoseconds: 2_100, LengthNanoseconds: 6_800}}}}}
 	attribute(result, samples)
-	want := []counted.Event{
-		{Kind: counted.Interrupt, Name: "LOC Local timer interrupts", Count: 1}, {Kind: counted.ContextSwitch, Name: "nonvoluntary_ctxt_switches", Count: 1},
-	}
+	want := []counted.Event{counted.Preemptions(1), {Kind: counted.Interrupt, Name: "LOC Local timer interrupts", Count: 1}}
 	if diff := cmp.Diff(want, result.CPUs[0].Worst[0].Causes); diff != "" {
 		t.Errorf("causes (-want +got):\n%s", diff)
 	}
@@ -119,7 +116,7 @@ func TestAttributeToFirmware(t *testing.T) {
 		if diff := cmp.Diff(tc.want, result.CPUs[0].Worst[0].Causes); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if diff := cmp.Diff([]counted.Event{tick}, result.CPUs[0].Counted); diff != "" {
+		if diff := cmp.Diff([]counted.Event{tick, counted.Preemptions(0)}, result.CPUs[0].Counted); diff != "" {
 			t.Errorf("%s, on the CPU (-want +got):\n%s", name, diff)
 		}
 	}
@@ -130,8 +127,39 @@ func TestAttributeWithoutInterrupts(t *testing.T) {
 	without.Counters.Interrupts.Lines = host.Absent[[]host.InterruptLine]("/proc/interrupts", "no such file")
 	result := &Result{CPUs: []CPUResult{{CPU: 3}}}
 	attribute(result, []sample{without})
-	if one := result.CPUs[0]; one.InterruptsFrom != host.NoInterrupts || !one.HidesCauses() || one.DevicesOnly() || CountedWords(&one) != "interrupts unknown, 0 softirqs, 0 preemptions" {
+	if one := result.CPUs[0]; one.InterruptsFrom != host.NoInterrupts || !one.HidesCauses() || one.DevicesOnly() || CountedWords(&one) != "interrupts unknown, 0 softirqs, preemptions unknown" {
 		t.Errorf("interrupts from %q: %s", one.InterruptsFrom, CountedWords(&one))
+	}
+}
+
+// TestPreemptionsThatNobodyCounted: a thread that could not be read at first or at last was not preempted so and so often since then: nobody knows.
+func TestPreemptionsThatNobodyCounted(t *testing.T) {
+	at := func(when int64, preemptions map[int]uint64) sample {
+		s := sampled(when, [2]uint64{}, [2]uint64{}, [2]uint64{}, 0)
+		s.Preemptions = preemptions
+		return s
+	}
+	for name, tc := range map[string]struct {
+		before, after map[int]uint64
+		causes        []counted.Event
+		perSecond     *float64
+	}{
+		"none":                {map[int]uint64{3: 7}, map[int]uint64{3: 7}, nil, new(0.0)},
+		"some":                {map[int]uint64{3: 7}, map[int]uint64{3: 9}, []counted.Event{counted.Preemptions(2)}, new(2.0)},
+		"not read at first":   {map[int]uint64{2: 7}, map[int]uint64{3: 9}, nil, nil},
+		"not read at last":    {map[int]uint64{3: 7}, nil, nil, nil},
+		"of another thread":   {map[int]uint64{3: 7}, map[int]uint64{3: 6}, nil, nil},
+		"never read, as ever": {nil, nil, nil, nil},
+	} {
+		result := &Result{CPUs: []CPUResult{{CPU: 3, Worst: []Interruption{{ClockNanoseconds: 1_000, LengthNanoseconds: 100}}}}}
+		attribute(result, []sample{at(0, tc.before), at(1e9, tc.after)})
+		one := &result.CPUs[0]
+		if diff := cmp.Diff(tc.causes, one.Worst[0].Causes); diff != "" {
+			t.Errorf("%s, causes (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(tc.perSecond, one.PreemptionsPerSecond()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

@@ -27,13 +27,16 @@ type ComparedCPU struct {
 	After  *ComparedSide `json:"after"`
 }
 
-// ComparedSide is what one result has of a CPU. Percentiles are nil that its interruptions do not carry.
+// ComparedSide is what one result has of a CPU. Percentiles are nil that its interruptions do not carry, or where some are not recorded.
 type ComparedSide struct {
 	InterruptionsPerSecond float64 `json:"interruptionsPerSecond"`
-	StolenPartsPerMillion  float64 `json:"stolenPartsPerMillion"`
-	MedianNanoseconds      *int64  `json:"medianNanoseconds"`
-	P99Nanoseconds         *int64  `json:"p99Nanoseconds"`
-	MaximumNanoseconds     int64   `json:"maximumNanoseconds"`
+	// NotRecorded are interruptions that had no room in the record. Where there are any, StolenPartsPerMillion and MaximumNanoseconds are of the
+	// others: those of all are no less.
+	NotRecorded           uint64  `json:"notRecorded"`
+	StolenPartsPerMillion float64 `json:"stolenPartsPerMillion"`
+	MedianNanoseconds     *int64  `json:"medianNanoseconds"`
+	P99Nanoseconds        *int64  `json:"p99Nanoseconds"`
+	MaximumNanoseconds    int64   `json:"maximumNanoseconds"`
 	// Counted is how often the kernel counted, a second; nil where nothing was counted.
 	Counted *CountedRates `json:"counted"`
 }
@@ -41,10 +44,11 @@ type ComparedSide struct {
 // CountedRates is how often the kernel counted on a CPU, a second.
 type CountedRates struct {
 	// InterruptsPerSecond is nil where interrupts were not counted. DevicesOnly reports whether those of the kernel itself are not among them.
-	InterruptsPerSecond  *float64 `json:"interruptsPerSecond"`
-	DevicesOnly          bool     `json:"devicesOnly,omitempty"`
-	SoftirqsPerSecond    float64  `json:"softirqsPerSecond"`
-	PreemptionsPerSecond float64  `json:"preemptionsPerSecond"`
+	InterruptsPerSecond *float64 `json:"interruptsPerSecond"`
+	DevicesOnly         bool     `json:"devicesOnly,omitempty"`
+	SoftirqsPerSecond   float64  `json:"softirqsPerSecond"`
+	// PreemptionsPerSecond is nil where preemptions were not counted.
+	PreemptionsPerSecond *float64 `json:"preemptionsPerSecond"`
 }
 
 // CompareResults puts two results beside each other.
@@ -66,16 +70,29 @@ func CompareResults(before, after *Result) Comparison {
 	return c
 }
 
+// DroppedOfPair says of two results what Result.Dropped does.
+func DroppedOfPair(before, after *Result) []string {
+	first, then := before.Dropped(), after.Dropped()
+	sentences := make([]string, 0, len(first)+len(then))
+	for _, one := range first {
+		sentences = append(sentences, "before, "+one)
+	}
+	for _, one := range then {
+		sentences = append(sentences, "after, "+one)
+	}
+	return sentences
+}
+
 func sideOf(one *CPUResult) *ComparedSide {
 	percentile := func(percent float64) *int64 {
 		at := slices.IndexFunc(one.OverInterruptions, func(p Percentile) bool { return p.Percent == percent })
-		if at < 0 {
+		if at < 0 || one.NotRecorded > 0 {
 			return nil
 		}
 		return &one.OverInterruptions[at].Nanoseconds
 	}
 	s := &ComparedSide{
-		InterruptionsPerSecond: one.InterruptionsPerSecond, StolenPartsPerMillion: one.StolenPartsPerMillion,
+		InterruptionsPerSecond: one.InterruptionsPerSecond, NotRecorded: one.NotRecorded, StolenPartsPerMillion: one.StolenPartsPerMillion,
 		MedianNanoseconds: percentile(50), P99Nanoseconds: percentile(99), MaximumNanoseconds: one.MaximumNanoseconds,
 	}
 	if one.CountedNanoseconds > 0 {
@@ -87,7 +104,7 @@ func sideOf(one *CPUResult) *ComparedSide {
 
 func ratesOf(one *CPUResult) CountedRates {
 	rates := CountedRates{
-		DevicesOnly: one.DevicesOnly(), SoftirqsPerSecond: one.CountedPerSecond(counted.Softirq), PreemptionsPerSecond: one.CountedPerSecond(counted.ContextSwitch),
+		DevicesOnly: one.DevicesOnly(), SoftirqsPerSecond: one.CountedPerSecond(counted.Softirq), PreemptionsPerSecond: one.PreemptionsPerSecond(),
 	}
 	if one.InterruptsFrom != host.NoInterrupts {
 		rates.InterruptsPerSecond = new(one.CountedPerSecond(counted.Interrupt))

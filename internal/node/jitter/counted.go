@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
 )
 
@@ -28,11 +30,14 @@ func CompareCounted(before, after *Result) string {
 	return c.end("The axis of each panel is logarithmic. What was not counted at all has no bar.")
 }
 
-// pair is how often something was counted, per second, before and after.
+// pair is how often something was counted, per second, before and after; uncounted where it was not.
 type pair struct {
 	name          string
 	before, after float64
 }
+
+// uncounted is the rate of what nobody counted.
+const uncounted = -1
 
 // counted draws a row: by kind, and by the names of the kernel's counters.
 func (c *canvas) counted(row, cpu int, before, after *CPUResult) {
@@ -58,13 +63,13 @@ func pairsByKind(before, after *CPUResult) []pair {
 	for _, kind := range []struct {
 		kind counted.Kind
 		name string
-	}{{counted.Interrupt, "interrupts"}, {counted.Softirq, "softirqs"}, {counted.ContextSwitch, "preemptions"}} {
+	}{{counted.Interrupt, "interrupts"}, {counted.Softirq, "softirqs"}} {
 		if kind.kind == counted.Interrupt && !alike {
 			continue
 		}
 		all = append(all, pair{kind.name, before.CountedPerSecond(kind.kind), after.CountedPerSecond(kind.kind)})
 	}
-	return all
+	return append(all, pair{"preemptions", ptr.Deref(before.PreemptionsPerSecond(), uncounted), ptr.Deref(after.PreemptionsPerSecond(), uncounted)})
 }
 
 // pairsByName are the counters of interrupts and softirqs, the most frequent first, at most mostNames, the last of which is the sum of
@@ -136,7 +141,15 @@ func (c *canvas) pairs(column, row int, title string, all []pair) {
 			length := s.at(bar.value) * areaWidth * longest
 			at := top + named + float64(k)*(thick+gap)
 			fmt.Fprintf(&c.Builder, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"/>`+"\n", x, at, length, thick, bar.colour)
-			c.words(x+length+5, at+thick, "start", fmt.Sprintf(`font-size="%.0f"`, min(13, thick+3)), rate(bar.value))
+			c.words(x+length+5, at+thick, "start", fmt.Sprintf(`font-size="%.0f"`, min(13, thick+3)), orUnknown(bar.value))
 		}
 	}
+}
+
+// orUnknown is a rate, or that nobody knows it.
+func orUnknown(perSecond float64) string {
+	if perSecond == uncounted {
+		return "unknown"
+	}
+	return rate(perSecond)
 }

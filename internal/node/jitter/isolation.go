@@ -25,10 +25,10 @@ func isolationInterval(measured time.Duration) time.Duration {
 	return min(most, measured/parts)
 }
 
-// take reads the counters, when it is time to; passed is since the warm-up began.
+// take reads the counters, when it is time to; passed is since the threads were told to begin. The first reading waits for an interval, too: threads that
+// got no CPU at once have one by then.
 func (i *isolation) take(ctx context.Context, options *Options, passed time.Duration) error {
-	measured := passed - options.Request.WarmUp
-	if measured < 0 || i.last != nil && measured < i.lastAt+isolationInterval(options.Request.Duration) {
+	if passed < i.lastAt+isolationInterval(options.Request.Duration) {
 		return nil
 	}
 	begun := time.Now()
@@ -36,7 +36,7 @@ func (i *isolation) take(ctx context.Context, options *Options, passed time.Dura
 	if err != nil {
 		return err
 	}
-	i.add(now, measured, measured+time.Since(begun), options.Request.Duration)
+	i.add(now, passed, passed+time.Since(begun), options.Request.Duration)
 	return nil
 }
 

@@ -86,8 +86,8 @@ type Threads struct {
 // measureHere measures in this process, which must have no other work: the Go runtime of the process is stopped from
 // collecting garbage, and asynchronous preemption must be off (GODEBUG=asyncpreemptoff=1), because it would appear
 // as jitter. All other threads must already be kept to other CPUs. The function ready is called when all threads
-// are on their CPUs, before the measurement.
-func measureHere(request Request, ready func(Threads) error) (*Result, error) {
+// are on their CPUs, before the measurement, and ended when all have measured and are still there.
+func measureHere(request Request, ready func(Threads) error, ended func() error) (*Result, error) {
 	if err := request.Check(); err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func measureHere(request Request, ready func(Threads) error) (*Result, error) {
 		return nil, err
 	}
 	m := &measurement{request: request, clock: c, counters: findSMIs("/"), probes: make([]probe, len(request.CPUs))}
-	if err := m.run(ready); err != nil {
+	if err := m.run(ready, ended); err != nil {
 		return nil, err
 	}
 	return m.result()
@@ -127,10 +127,11 @@ type probe struct {
 	err     error
 }
 
-// run starts all threads, lets them warm up, and measures with all of them at the same time.
-func (m *measurement) run(ready func(Threads) error) error {
-	warm, measured := make(chan struct{}), make(chan struct{})
-	var warmed, done sync.WaitGroup
+// run starts all threads, lets them warm up, and measures with all of them at the same time. The threads live until ended has returned.
+func (m *measurement) run(ready func(Threads) error, ended func() error) error {
+	warm, measured, released := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var warmed, finished, done sync.WaitGroup
+	finished.Add(len(m.probes))
 	for i := range m.probes {
 		p := &m.probes[i]
 		p.cpu = m.request.CPUs[i]
@@ -144,6 +145,8 @@ func (m *measurement) run(ready func(Threads) error) error {
 			warmed.Done()
 			<-measured
 			p.measure()
+			finished.Done()
+			<-released
 		})
 	}
 	warmed.Wait()
@@ -158,6 +161,11 @@ func (m *measurement) run(ready func(Threads) error) error {
 		err = m.begin()
 	}
 	close(measured)
+	finished.Wait()
+	if err == nil {
+		err = ended()
+	}
+	close(released)
 	done.Wait()
 	return err
 }

@@ -18,12 +18,14 @@ const (
 	marginLeft, marginTop   = 70, 72
 	areaWidth, areaHeight   = 400, 246
 	footHeight              = 34
+	// warningHeight is that of a line below the foot.
+	warningHeight = 18
 )
 
 // Plot draws, for each CPU, how many interruptions there were of which length, and when the longest came. All CPUs have the same
 // scales. It is a complete SVG document without any reference to another.
 func Plot(result *Result) string {
-	c := newCanvas(len(result.CPUs))
+	c := newCanvas(len(result.CPUs), result.Dropped()...)
 	s := scalesOf(result)
 	for i := range result.CPUs {
 		one := &result.CPUs[i]
@@ -42,7 +44,7 @@ func Plot(result *Result) string {
 func Compare(before, after *Result) string {
 	numbers := cpuNumbers(before, after)
 	counted := slices.DeleteFunc(slices.Clone(numbers), func(cpu int) bool { return !isCounted(before.On(cpu), after.On(cpu)) })
-	c := newCanvas(len(numbers) + len(counted))
+	c := newCanvas(len(numbers)+len(counted), DroppedOfPair(before, after)...)
 	s := scalesOf(before, after)
 	for i, cpu := range numbers {
 		c.lengths(0, i, fmt.Sprintf("CPU %d before", cpu), before.On(cpu), s)
@@ -58,19 +60,25 @@ func Compare(before, after *Result) string {
 type canvas struct {
 	strings.Builder
 	height int
+	// warnings are lines below everything else.
+	warnings []string
 }
 
-func newCanvas(rows int) *canvas {
-	c := &canvas{height: max(1, rows)*panelHeight + footHeight}
+func newCanvas(rows int, warnings ...string) *canvas {
+	c := &canvas{height: max(1, rows)*panelHeight + footHeight + len(warnings)*warningHeight, warnings: warnings}
 	fmt.Fprintf(&c.Builder, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="system-ui,'DejaVu Sans',sans-serif" font-size="13" fill="#24292f">`+"\n",
 		2*panelWidth, c.height, 2*panelWidth, c.height)
 	c.WriteString(`<rect width="100%" height="100%" fill="#ffffff"/>` + "\n")
 	return c
 }
 
-// end closes the document with a line below all panels.
+// end closes the document with a line below all panels, and the warnings below it.
 func (c *canvas) end(words string) string {
-	c.words(marginLeft, float64(c.height-14), "start", `fill="#57606a"`, words)
+	foot := c.height - 14 - len(c.warnings)*warningHeight
+	c.words(marginLeft, float64(foot), "start", `fill="#57606a"`, words)
+	for i, warning := range c.warnings {
+		c.words(marginLeft, float64(foot+(i+1)*warningHeight), "start", `fill="#c62828" font-weight="bold"`, warning)
+	}
 	c.WriteString("</svg>\n")
 	return c.String()
 }
@@ -91,8 +99,12 @@ func (c *canvas) head(column, row int, title string, one *CPUResult) {
 	if one == nil {
 		return
 	}
-	c.words(x, y-30, "start", `fill="#57606a"`, fmt.Sprintf("%s per second, longest %s, %s of the time",
-		rate(one.InterruptionsPerSecond), short(one.MaximumNanoseconds), percent(one.StolenPartsPerMillion)))
+	colour, least := "#57606a", ""
+	if one.NotRecorded > 0 {
+		colour, least = "#c62828", "≥"
+	}
+	c.words(x, y-30, "start", `fill="`+colour+`"`, fmt.Sprintf("%s per second, longest %s%s, %s%s of the time",
+		rate(one.InterruptionsPerSecond), least, short(one.MaximumNanoseconds), least, percent(one.StolenPartsPerMillion)))
 	if one.CountedNanoseconds > 0 {
 		c.words(x, y-13, "start", `fill="#57606a"`, "kernel, per second: "+CountedWords(one))
 	}

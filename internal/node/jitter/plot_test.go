@@ -104,6 +104,30 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// TestPlotsWithoutAll: a picture of some interruptions alone says so, and at the CPU that what it says is the least.
+func TestPlotsWithoutAll(t *testing.T) {
+	all, some := twoCPUs(), twoCPUs()
+	some.CPUs[0].Interruptions, some.CPUs[0].NotRecorded = 900, 700
+	const warning, figures = "CPU 4: 700 of 900 interruptions had no room in the record: ", "4 per second, longest ≥70µs, ≥75 ppm of the time"
+	for name, tc := range map[string]struct {
+		document       string
+		words, figures string
+	}{
+		"a plot": {Plot(some), ">" + warning, figures}, "before": {Compare(some, all), ">before, " + warning, figures}, "after": {Compare(all, some), ">after, " + warning, figures},
+		"both": {Compare(some, some), ">after, " + warning, figures},
+	} {
+		elements(t, tc.document)
+		if !strings.Contains(tc.document, tc.words) || !strings.Contains(tc.document, tc.figures) {
+			t.Errorf("%s: %q or %q is missing in:\n%s", name, tc.words, tc.figures, tc.document)
+		}
+	}
+	for _, document := range []string{Plot(all), Compare(all, all)} {
+		if strings.Contains(document, "had no room") || strings.Contains(document, "≥") {
+			t.Errorf("a whole picture warns:\n%s", document)
+		}
+	}
+}
+
 // TestScalesAreShared tests that a bar of the same rate is as high on both sides.
 func TestScalesAreShared(t *testing.T) {
 	quiet := &Result{CPUs: []CPUResult{{CPU: 4, DurationNanoseconds: 1e9, Histogram: []Bucket{{1024, 2048, 3}}}}}
@@ -128,7 +152,7 @@ func countedPair() (before, after *Result) {
 func TestPairs(t *testing.T) {
 	before, after := countedPair()
 	compared := cmp.AllowUnexported(pair{})
-	kinds := []pair{{"interrupts", 1078, 1.5}, {"softirqs", 450, 0}, {"preemptions", 4, 0}}
+	kinds := []pair{{"interrupts", 1078, 1.5}, {"softirqs", 450, 0}, {"preemptions", 4, uncounted}}
 	if diff := cmp.Diff(kinds, pairsByKind(before.On(3), after.On(3)), compared); diff != "" {
 		t.Errorf("by kind (-want +got):\n%s", diff)
 	}
@@ -156,7 +180,7 @@ func TestCompareCounted(t *testing.T) {
 			t.Errorf("nothing says that the colour %s is %s", of[0], of[1])
 		}
 	}
-	for _, want := range []string{"CPU 3: what the kernel counted", ">1078<", ">1.5<", "RES &lt;Rescheduling&gt;"} {
+	for _, want := range []string{"CPU 3: what the kernel counted", ">1078<", ">1.5<", "RES &lt;Rescheduling&gt;", ">unknown<"} {
 		if !strings.Contains(document, want) {
 			t.Errorf("%q is missing in:\n%s", want, document)
 		}

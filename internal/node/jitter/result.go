@@ -4,6 +4,9 @@
 package jitter
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
@@ -32,7 +35,8 @@ type CPUResult struct {
 	Loops               uint64  `json:"loops"`
 	LoopNanoseconds     float64 `json:"loopNanoseconds"`
 	// Interruptions is the number of gaps of the threshold or longer; NotRecorded of them had no room in the
-	// record and are missing from everything below but InterruptionsPerSecond.
+	// record and are missing from everything below but InterruptionsPerSecond. Where there are any, the longest and the stolen time
+	// are at least what stands here, and so are OverTime; OverInterruptions say nothing of all.
 	Interruptions          uint64  `json:"interruptions"`
 	NotRecorded            uint64  `json:"notRecorded"`
 	InterruptionsPerSecond float64 `json:"interruptionsPerSecond"`
@@ -53,8 +57,9 @@ type CPUResult struct {
 	TimeLine *latency.TimeLine `json:"timeLine,omitempty"`
 	// Worst are the longest interruptions in the order of time.
 	Worst []Interruption `json:"worst"`
-	// Counted is what the kernel counted on this CPU over CountedNanoseconds, the time from the begin of the warm-up to the end of
-	// the measurement, the most frequent first. Unlike lengths, it does not depend on what the machine below a virtual one does.
+	// Counted is what the kernel counted on this CPU over CountedNanoseconds, the time from right before the measurement to right after it,
+	// the most frequent first. Unlike lengths, it does not depend on what the machine below a virtual one does. Preemptions are among it, be they 0,
+	// unless nobody counted them, as in results that were saved by earlier versions.
 	Counted            []counted.Event `json:"counted"`
 	CountedNanoseconds int64           `json:"countedNanoseconds"`
 	// InterruptsFrom is where interrupts were counted: /proc/interrupts, or /sys/kernel/irq, which has those of devices alone and not
@@ -66,6 +71,18 @@ type CPUResult struct {
 	// ManagementInterrupts is how often the firmware interrupted this CPU within the measurement; nil in results that were saved before it
 	// was counted.
 	ManagementInterrupts *counted.ManagementInterrupts `json:"managementInterrupts,omitempty"`
+}
+
+// Dropped says, a sentence for each CPU, of which interruptions some had no room in the record; nil when all had.
+func (r *Result) Dropped() []string {
+	var sentences []string
+	for i := range r.CPUs {
+		if one := &r.CPUs[i]; one.NotRecorded > 0 {
+			sentences = append(sentences, fmt.Sprintf("CPU %d: %d of %d interruptions had no room in the record: what is shown of lengths and of stolen time is of the others alone",
+				one.CPU, one.NotRecorded, one.Interruptions))
+		}
+	}
+	return sentences
 }
 
 // DevicesOnly reports whether interrupts of devices were counted, and those of the kernel itself were not.
@@ -89,6 +106,14 @@ func (r *CPUResult) CountedPerSecond(kind counted.Kind) float64 {
 	return float64(counted.Total(r.Counted, kind)) / (float64(r.CountedNanoseconds) / 1e9)
 }
 
+// PreemptionsPerSecond is how often the kernel gave this CPU to something else; nil where that was not counted.
+func (r *CPUResult) PreemptionsPerSecond() *float64 {
+	if r.CountedNanoseconds <= 0 || !slices.ContainsFunc(r.Counted, func(e counted.Event) bool { return e.Kind == counted.ContextSwitch }) {
+		return nil
+	}
+	return new(r.CountedPerSecond(counted.ContextSwitch))
+}
+
 // Percentile is a length that a share of all stays below.
 type Percentile struct {
 	Percent     float64 `json:"percent"`
@@ -107,7 +132,7 @@ type Interruption struct {
 	// AtNanoseconds since the begin of the measurement.
 	AtNanoseconds     int64 `json:"atNanoseconds"`
 	LengthNanoseconds int64 `json:"lengthNanoseconds"`
-	// Causes are the counters of the kernel that moved on this CPU about that time. When none did, it was
+	// Causes are the counters of the kernel that moved on this CPU about that time, in the order of counted.Compare. When none did, it was
 	// firmware (SMI), the hypervisor, or the hardware, or what CPUResult.InterruptsFrom does not have. An SMI that was counted about that
 	// time on the CPU of the reader stands first: it stops all CPUs.
 	Causes []counted.Event `json:"causes,omitempty"`

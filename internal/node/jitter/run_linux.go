@@ -19,7 +19,8 @@ import (
 )
 
 // Serve is the process that measures: it reads a Request from in, writes Threads to out when they are on their
-// CPUs, waits for a line, measures, and writes the Result.
+// CPUs, waits for a line, measures, writes ended, waits for a line before it lets the threads go, whose counters of the kernel
+// go with them, and writes the Result.
 func Serve(in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
 	text, err := lines.ReadBytes('\n')
@@ -31,13 +32,16 @@ func Serve(in io.Reader, out io.Writer) error {
 		return fmt.Errorf("reading the request: %w", err)
 	}
 	encoder := json.NewEncoder(out)
-	result, err := measureHere(request, func(threads Threads) error {
-		if err := encoder.Encode(threads); err != nil {
-			return fmt.Errorf("writing the threads: %w", err)
+	tell := func(what string, message any) error {
+		if err := encoder.Encode(message); err != nil {
+			return fmt.Errorf("writing %s: %w", what, err)
 		}
-		_, err := lines.ReadBytes('\n')
-		return err
-	})
+		if _, err := lines.ReadBytes('\n'); err != nil {
+			return fmt.Errorf("waiting for a line after %s: %w", what, err)
+		}
+		return nil
+	}
+	result, err := measureHere(request, func(threads Threads) error { return tell("the threads", threads) }, func() error { return tell("the end", ended{}) })
 	if err != nil {
 		return err
 	}
@@ -71,11 +75,15 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 	if err := s.take(ctx); err != nil {
 		return nil, errors.Join(err, child.abandon(cancel))
 	}
-	result, err := child.measure(func(done <-chan struct{}) error { return s.watch(ctx, done) })
-	if err != nil {
+	if err := child.measure(func(done <-chan struct{}) error { return s.watch(ctx, done) }); err != nil {
 		return nil, err
 	}
 	if err := s.take(ctx); err != nil {
+		child.dismiss()
+		return nil, err
+	}
+	result, err := child.result()
+	if err != nil {
 		return nil, err
 	}
 	attribute(result, s.samples)
@@ -84,6 +92,9 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 	}
 	return result, nil
 }
+
+// ended says that all threads have measured, and still are there.
+type ended struct{}
 
 // child is the process that measures.
 type child struct {
@@ -134,25 +145,46 @@ func (c *child) abandon(cancel context.CancelFunc) error {
 	return c.failed(context.Canceled)
 }
 
-// measure lets the process begin, watches until it has a result, and waits for its end.
-func (c *child) measure(watch func(done <-chan struct{}) error) (*Result, error) {
+// measure lets the process begin, and watches until it has measured. The process is gone when there is an error.
+func (c *child) measure(watch func(done <-chan struct{}) error) error {
 	if _, err := c.in.Write([]byte("\n")); err != nil {
-		return nil, c.failed(err)
+		return c.failed(err)
 	}
-	result, done := &Result{}, make(chan struct{})
+	done := make(chan struct{})
 	var decoded error
 	go func() {
 		defer close(done)
-		decoded = c.out.Decode(result)
+		decoded = c.out.Decode(&ended{})
 	}()
 	watched := watch(done)
 	<-done
-	if decoded != nil {
-		return nil, c.failed(decoded)
+	switch {
+	case decoded != nil:
+		return c.failed(decoded)
+	case watched != nil:
+		c.dismiss()
+	}
+	return watched
+}
+
+// dismiss lets a process end that has measured, without its result.
+func (c *child) dismiss() {
+	_ = c.in.Close()
+	_ = c.command.Wait()
+}
+
+// result lets the threads go, and waits for the result and the end of the process.
+func (c *child) result() (*Result, error) {
+	if _, err := c.in.Write([]byte("\n")); err != nil {
+		return nil, c.failed(err)
+	}
+	result := &Result{}
+	if err := c.out.Decode(result); err != nil {
+		return nil, c.failed(err)
 	}
 	_ = c.in.Close()
 	if err := c.command.Wait(); err != nil {
 		return nil, fmt.Errorf("the process that measures: %w", err)
 	}
-	return result, watched
+	return result, nil
 }

@@ -97,7 +97,24 @@ func TestRun(t *testing.T) {
 	if one.CPU != measured.IDs()[0] || one.Loops == 0 || one.LoopNanoseconds <= 0 || one.LoopNanoseconds > 1_000 {
 		t.Errorf("CPU %d had %d loops of %g ns", one.CPU, one.Loops, one.LoopNanoseconds)
 	}
+	if one.PreemptionsPerSecond() == nil {
+		t.Errorf("nobody knows how often the kernel gave the CPU to something else: %+v", one.Counted)
+	}
 	checkSums(t, one)
+}
+
+// TestIsolationIsReadWithinTheMeasurement: the time that the warm-up took before says nothing of when it ends. A reading after it would count a CPU that is idle.
+func TestIsolationIsReadWithinTheMeasurement(t *testing.T) {
+	measured, _ := someCPUs(t)
+	options := &Options{Request: Request{Duration: 10 * time.Second, WarmUp: 5 * time.Second}, Placement: Placement{Measured: measured}, Host: thisHost(t)}
+	var i isolation
+	for _, reading := range []struct {
+		passed, last time.Duration
+	}{{0, 0}, {time.Second - 1, 0}, {time.Second, time.Second}, {2*time.Second - 1, time.Second}, {9 * time.Second, 9 * time.Second}, {10 * time.Second, 9 * time.Second}} {
+		if err := i.take(t.Context(), options, reading.passed); err != nil || i.lastAt != reading.last || (i.last != nil) != (reading.last > 0) {
+			t.Errorf("after %s the last reading is of %s: %v", reading.passed, i.lastAt, err)
+		}
+	}
 }
 
 // checkSums compares what a result says in several ways.

@@ -96,7 +96,7 @@ func (s *sampler) name(text string) string {
 	return own
 }
 
-// preemptions of the measuring threads. A thread that has ended has none.
+// preemptions of the measuring threads. One that cannot be read is left out: nobody knows its count.
 func (s *sampler) preemptions() map[int]uint64 {
 	counts := map[int]uint64{}
 	own, err := procfs.NewDefaultFS()

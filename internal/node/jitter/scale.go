@@ -111,7 +111,11 @@ func (r *CountedRates) Words() string {
 	if r.DevicesOnly {
 		interrupts += " of devices"
 	}
-	return strings.Join([]string{interrupts, rate(r.SoftirqsPerSecond) + " softirqs", rate(r.PreemptionsPerSecond) + " preemptions"}, ", ")
+	preemptions := "preemptions unknown"
+	if r.PreemptionsPerSecond != nil {
+		preemptions = rate(*r.PreemptionsPerSecond) + " preemptions"
+	}
+	return strings.Join([]string{interrupts, rate(r.SoftirqsPerSecond) + " softirqs", preemptions}, ", ")
 }
 
 // rate writes a number per second with two or three digits.

@@ -4,7 +4,6 @@
 package testrun
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -28,32 +27,62 @@ func countedInterrupts(from []string) v1alpha1.CountedInterrupts {
 	return v1alpha1.CountedInterruptsAll
 }
 
-// trafficCauses are what the kernel counted on the CPU of an end in all repetitions, each with its rate, at most as many as a record
-// has, and the interrupts that could be counted: None where a repetition, or a part of one, has none. Softirqs come last: they follow from interrupts, or are the sending itself.
-func trafficCauses(repetitions []latency.End) ([]string, v1alpha1.CountedInterrupts) {
+// causesOver are what happened to the program of an end, which says it itself, and what the kernel counted on its CPU, in the order of counted.Compare, at most
+// as many as a record has, and the interrupts that could be counted: None where a repetition, or a part of one, has none. Each cause has its rate. That of the
+// program is over elapsed, for how long it measured in all repetitions; where that is 0, over the time that was counted if that is all of it, else there is
+// its number instead of a rate.
+func causesOver(repetitions []latency.End, elapsed int64) ([]string, v1alpha1.CountedInterrupts) {
 	from := make([]string, 0, len(repetitions))
-	var events []counted.Event
-	nanoseconds := int64(0)
+	var program latency.End
+	var kernel []counted.Event
+	over := int64(0)
 	for i := range repetitions {
 		end := &repetitions[i]
 		from = append(from, interruptsFrom(end)...)
-		if over := end.CountedNanoseconds(); over > 0 {
-			nanoseconds += over
-			events = counted.Merge(events, end.Events())
+		program.Preemptions, program.PageFaults = program.Preemptions+end.Preemptions, program.PageFaults+end.PageFaults
+		if nanoseconds := end.CountedNanoseconds(); nanoseconds > 0 {
+			over += nanoseconds
+			kernel = counted.Merge(kernel, end.Kernel())
 		}
 	}
-	if len(from) == 0 {
-		return nil, ""
+	if elapsed == 0 && !slices.ContainsFunc(repetitions, isUncounted) {
+		elapsed = over
 	}
-	slices.SortStableFunc(events, func(a, b counted.Event) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.Count, a.Count))
-	})
-	var causes []string
-	for _, event := range events[:min(v1alpha1.MaxTestCauses, len(events))] {
-		rate := fmt.Sprintf(" %s a second", latency.PerSecond(event.Count, nanoseconds))
-		causes = append(causes, printable(string(event.Kind)+" "+event.Name, v1alpha1.MaxTestCauseLength-len(rate))+rate)
+	slices.SortStableFunc(kernel, counted.Compare)
+	happened := program.Events()
+	causes := make([]string, 0, len(happened)+len(kernel))
+	for _, event := range happened {
+		causes = append(causes, causeWords(event, often(event.Count, elapsed)))
+	}
+	for _, event := range kernel {
+		causes = append(causes, causeWords(event, often(event.Count, over)))
+	}
+	causes = qualification.FirstCauses(causes, v1alpha1.MaxTestCauses)
+	switch {
+	case len(from)+len(causes) == 0:
+		return nil, ""
+	case slices.ContainsFunc(repetitions, isUncounted):
+		return causes, v1alpha1.CountedInterruptsNone
 	}
 	return causes, countedInterrupts(from)
+}
+
+// isUncounted reports whether a part of a repetition was not counted, or none.
+func isUncounted(end latency.End) bool {
+	return len(end.Counts) == 0 || slices.ContainsFunc(end.Counts, func(c latency.Counts) bool { return c.CountedNanoseconds <= 0 })
+}
+
+// often is the end of a cause: its rate over a time, or its number where the time is not known.
+func often(count uint64, nanoseconds int64) string {
+	if nanoseconds <= 0 {
+		return fmt.Sprintf(" %d times", count)
+	}
+	return fmt.Sprintf(" %s a second", latency.PerSecond(count, nanoseconds))
+}
+
+// causeWords is a cause as a record has it, with how often it came at its end.
+func causeWords(event counted.Event, often string) string {
+	return printable(string(event.Kind)+" "+event.Name, v1alpha1.MaxTestCauseLength-len(often)) + often
 }
 
 // interruptsFrom is where interrupts of each part of a repetition were counted.
@@ -68,13 +97,6 @@ func interruptsFrom(end *latency.End) []string {
 		}
 	}
 	return from
-}
-
-func rank(event counted.Event) int {
-	if event.Kind == counted.Softirq {
-		return 1
-	}
-	return 0
 }
 
 // jitterIsolation sums up what the scheduler and the idle governor counted on all CPUs in all repetitions.
@@ -112,12 +134,24 @@ func trafficIsolation(repetitions []latency.End) *v1alpha1.LatencyIsolation {
 func serverCounts(results []*latency.Result) v1alpha1.ServerCounts {
 	servers := serversOf(results)
 	counts := v1alpha1.ServerCounts{ServerIsolation: trafficIsolation(servers)}
-	counts.ServerCauses, counts.ServerCountedInterrupts = trafficCauses(servers)
+	counts.ServerCauses, counts.ServerCountedInterrupts = causesOver(servers, elapsedOf(results))
 	// A server that is started anew may be kept to another CPU: then none is that of all.
 	if cpu := servers[0].CPU; cpu >= 0 && !slices.ContainsFunc(servers, func(s latency.End) bool { return s.CPU != cpu }) {
 		counts.ServerCPUs = cpus.Of(cpu).String()
 	}
 	return counts
+}
+
+// elapsedOf is for how long the programs measured in all repetitions; 0 where one does not say it.
+func elapsedOf(results []*latency.Result) int64 {
+	elapsed := int64(0)
+	for _, result := range results {
+		if result.ElapsedNanoseconds <= 0 {
+			return 0
+		}
+		elapsed += result.ElapsedNanoseconds
+	}
+	return elapsed
 }
 
 // clientsOf are the clients of all repetitions, and serversOf their servers.

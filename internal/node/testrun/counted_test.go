@@ -28,25 +28,34 @@ func TestTrafficCauses(t *testing.T) {
 		},
 		{CountedNanoseconds: 3e9, InterruptsFrom: host.DeviceInterrupts, PageFaults: 1, Counted: []counted.Event{event(counted.Interrupt, "24 eth0", 2400)}},
 	}
+	crowded := &latency.Result{
+		CountedNanoseconds: 10e9, InterruptsFrom: "/proc/interrupts", Preemptions: 300, PageFaults: 20,
+		Counted: []counted.Event{event(counted.Interrupt, "LOC", 10_000), event(counted.Interrupt, "24 eth0", 9000), event(counted.Interrupt, "RES", 8000), event(counted.Interrupt, "CAL", 7000)},
+	}
 	for name, tc := range map[string]struct {
 		results []*latency.Result
 		causes  []string
 		from    v1alpha1.CountedInterrupts
 	}{
-		"nothing was counted": {[]*latency.Result{{Preemptions: 5}}, nil, ""},
+		"nothing was counted":            {[]*latency.Result{{}}, nil, ""},
+		"the program alone has counted":  {[]*latency.Result{{Preemptions: 5}}, []string{"ContextSwitch nonvoluntary_ctxt_switches 5 times"}, v1alpha1.CountedInterruptsNone},
+		"one repetition was not counted": {[]*latency.Result{two[1], {PageFaults: 3}}, []string{"PageFault minor or major 4 times", "Interrupt 24 eth0 800 a second"}, v1alpha1.CountedInterruptsNone},
+		"rare preemptions and page faults": {[]*latency.Result{crowded}, []string{
+			"ContextSwitch nonvoluntary_ctxt_switches 30 a second", "PageFault minor or major 2 a second", "Interrupt LOC 1000 a second", "Interrupt 24 eth0 900 a second",
+		}, v1alpha1.CountedInterruptsAll},
 		"two repetitions, of which one saw devices alone": {two, []string{
-			"Interrupt 24 eth0 1100 a second", "ContextSwitch nonvoluntary_ctxt_switches 0.5 a second", "Interrupt LOC 0.25 a second", "PageFault minor or major 0.25 a second",
+			"ContextSwitch nonvoluntary_ctxt_switches 0.5 a second", "PageFault minor or major 0.25 a second", "Interrupt 24 eth0 1100 a second", "Interrupt LOC 0.25 a second",
 		}, v1alpha1.CountedInterruptsDevices},
 		"softirqs alone": {[]*latency.Result{{CountedNanoseconds: 1e9, InterruptsFrom: host.NoInterrupts, Counted: []counted.Event{event(counted.Softirq, "RCU", 9)}}},
 			[]string{"Softirq RCU 9 a second"}, v1alpha1.CountedInterruptsNone},
 		"a quiet CPU": {[]*latency.Result{{CountedNanoseconds: 1e9, InterruptsFrom: "/proc/interrupts"}}, nil, v1alpha1.CountedInterruptsAll},
 	} {
-		causes, from := trafficCauses(clientsOf(tc.results))
+		causes, from := causesOver(clientsOf(tc.results), elapsedOf(tc.results))
 		if diff := cmp.Diff(tc.causes, causes); diff != "" || from != tc.from {
 			t.Errorf("%s: interrupts %q, want %q (-want +got):\n%s", name, from, tc.from, diff)
 		}
 	}
-	causes, _ := trafficCauses(clientsOf([]*latency.Result{{CountedNanoseconds: 1e9, Counted: []counted.Event{event(counted.Interrupt, long+"\x1b[2J", 12)}}}))
+	causes, _ := causesOver(clientsOf([]*latency.Result{{CountedNanoseconds: 1e9, Counted: []counted.Event{event(counted.Interrupt, long+"\x1b[2J", 12)}}}), 0)
 	if len(causes) != 1 || len(causes[0]) > v1alpha1.MaxTestCauseLength || !strings.HasSuffix(causes[0], " 12 a second") || strings.Contains(causes[0], "\x1b") {
 		t.Errorf("a long name is %q", causes)
 	}
@@ -73,16 +82,21 @@ func TestCausesOfServers(t *testing.T) {
 		from    v1alpha1.CountedInterrupts
 		queue   *v1alpha1.LatencyRunQueue
 	}{
-		"nobody asked": {[]*latency.Result{{ServerPreemptions: 9}}, nil, "", nil},
+		"nobody asked": {[]*latency.Result{{}}, nil, "", nil},
 		"a storm": {[]*latency.Result{{ServerPreemptions: 4, ServerCounts: []latency.Counts{whole}}},
-			[]string{"Interrupt 24 eth0 2000 a second", "ContextSwitch nonvoluntary_ctxt_switches 4 a second"}, v1alpha1.CountedInterruptsAll, new(waited(50, 1e9))},
+			[]string{"ContextSwitch nonvoluntary_ctxt_switches 4 a second", "Interrupt 24 eth0 2000 a second"}, v1alpha1.CountedInterruptsAll, new(waited(50, 1e9))},
 		"the trials of a search": {[]*latency.Result{{ServerPageFaults: 2, ServerCounts: []latency.Counts{whole, of(3e9, "/proc/interrupts", "")}}},
-			[]string{"Interrupt 24 eth0 500 a second", "PageFault minor or major 0.5 a second"}, v1alpha1.CountedInterruptsAll, new(waited(100, 4e9))},
+			[]string{"PageFault minor or major 0.5 a second", "Interrupt 24 eth0 500 a second"}, v1alpha1.CountedInterruptsAll, new(waited(100, 4e9))},
+		"the trials of a search, of which one was not counted": {
+			[]*latency.Result{{ElapsedNanoseconds: 10e9, ServerPreemptions: 300, ServerCounts: []latency.Counts{whole, of(0, "", "nobody counts")}}},
+			[]string{"ContextSwitch nonvoluntary_ctxt_switches 30 a second", "Interrupt 24 eth0 2000 a second"}, v1alpha1.CountedInterruptsNone, &unknown},
+		"the program alone has counted": {[]*latency.Result{{ElapsedNanoseconds: 2e9, ServerPreemptions: 300, ServerCounts: []latency.Counts{of(0, "", "nobody counts")}}},
+			[]string{"ContextSwitch nonvoluntary_ctxt_switches 150 a second"}, v1alpha1.CountedInterruptsNone, &unknown},
 		"none was counted":    {[]*latency.Result{{ServerCounts: []latency.Counts{of(0, "", "nobody counts")}}}, nil, v1alpha1.CountedInterruptsNone, &unknown},
 		"one was not counted": {[]*latency.Result{{ServerCounts: []latency.Counts{whole, of(0, "", "nobody counts")}}}, []string{"Interrupt 24 eth0 2000 a second"}, v1alpha1.CountedInterruptsNone, &unknown},
 	} {
 		servers := serversOf(tc.results)
-		causes, from := trafficCauses(servers)
+		causes, from := causesOver(servers, elapsedOf(tc.results))
 		if diff := cmp.Diff(tc.causes, causes); diff != "" || from != tc.from {
 			t.Errorf("%s: interrupts %q, want %q (-want +got):\n%s", name, from, tc.from, diff)
 		}

@@ -17,6 +17,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
@@ -123,25 +124,42 @@ func add(r *qualification.Record, one *jitter.CPUResult, worst []int64) error {
 // causesOf is how many of the longest interruptions are asked for their causes.
 const causesOf = 8
 
-// causes are what the kernel counted about the longest interruptions, the most frequent first.
+// causes are what the kernel counted about the longest interruptions: what it counted about the longest of all, or that it counted nothing about that one,
+// and then what it counted about the others.
 func causes(all []*jitter.CPUResult) []string {
 	var worst []jitter.Interruption
 	for _, one := range all {
 		worst = append(worst, one.Worst...)
 	}
 	slices.SortStableFunc(worst, func(a, b jitter.Interruption) int { return cmp.Compare(b.LengthNanoseconds, a.LengthNanoseconds) })
-	times := map[string]int{}
+	worst = worst[:min(causesOf, len(worst))]
+	longest, others := causesTogether(worst[:min(1, len(worst))]), causesTogether(worst[min(1, len(worst)):])
+	if len(longest) == 0 && len(others) > 0 {
+		longest = []string{qualification.NothingAboutLongest}
+	}
 	var names []string
-	for _, interruption := range worst[:min(causesOf, len(worst))] {
-		for _, cause := range interruption.Causes {
-			name := printable(string(cause.Kind)+" "+cause.Name, v1alpha1.MaxTestCauseLength)
-			if times[name]++; times[name] == 1 {
-				names = append(names, name)
-			}
+	for _, name := range slices.Concat(longest, others) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(times[b], times[a]) })
-	return names[:min(v1alpha1.MaxTestCauses, len(names))]
+	return qualification.FirstCauses(names, v1alpha1.MaxTestCauses)
+}
+
+// causesTogether are the names of what the kernel counted about some interruptions, in the order of counted.Compare by how many of them each came with.
+func causesTogether(interruptions []jitter.Interruption) []string {
+	var events []counted.Event
+	for i := range interruptions {
+		for _, cause := range interruptions[i].Causes {
+			events = counted.Merge(events, []counted.Event{{Kind: cause.Kind, Name: cause.Name, Count: 1}})
+		}
+	}
+	slices.SortStableFunc(events, counted.Compare)
+	names := make([]string, 0, len(events))
+	for _, event := range events {
+		names = append(names, causeWords(event, ""))
+	}
+	return names
 }
 
 // timeLine is a time line within the bounds of the API; nil for none.

@@ -117,6 +117,38 @@ func TestRecordOf(t *testing.T) {
 	}
 }
 
+// TestCauses: what came with others of the longest interruptions is no cause of the longest one, and what comes with few of them may explain more than what comes
+// with all.
+func TestCauses(t *testing.T) {
+	timer, softirq := counted.Event{Kind: counted.Interrupt, Name: "LOC", Count: 9}, counted.Event{Kind: counted.Softirq, Name: "TIMER", Count: 9}
+	network, calls := counted.Event{Kind: counted.Interrupt, Name: "24 eth0", Count: 1}, counted.Event{Kind: counted.Interrupt, Name: "CAL", Count: 8}
+	ticks := func(longest ...counted.Event) []jitter.Interruption {
+		all := []jitter.Interruption{{LengthNanoseconds: 5_000, Causes: []counted.Event{timer, softirq}}, {LengthNanoseconds: 2_000_000, Causes: longest}}
+		return append(all, all[0], all[0], all[0])
+	}
+	ticked := ticks(network)
+	ticked[0].Causes = []counted.Event{counted.Firmwares(1), softirq}
+	for name, tc := range map[string]struct {
+		worst []jitter.Interruption
+		want  []string
+	}{
+		"one without a cause":            {nil, nil},
+		"none has a cause":               {[]jitter.Interruption{{LengthNanoseconds: 5}, {LengthNanoseconds: 4}}, nil},
+		"the longest has none":           {ticks(), []string{qualification.NothingAboutLongest, "Interrupt LOC", "Softirq TIMER"}},
+		"the longest has one of its own": {ticks(network), []string{"Interrupt 24 eth0", "Interrupt LOC", "Softirq TIMER"}},
+		"firmware in one of the others":  {ticked, []string{"Interrupt 24 eth0", "Firmware SMI (system management interrupt)", "Interrupt LOC", "Softirq TIMER"}},
+		"the longest has more than enough": {ticks(counted.Event{Kind: counted.Softirq, Name: "RCU", Count: 900}, timer, calls, counted.Preemptions(1), counted.Firmwares(1)), []string{
+			"Firmware SMI (system management interrupt)", "ContextSwitch nonvoluntary_ctxt_switches", "Interrupt LOC", "Interrupt CAL",
+		}},
+	} {
+		// The longest of all counts, whichever CPU and repetition has it.
+		quiet := &jitter.CPUResult{Worst: []jitter.Interruption{{LengthNanoseconds: 3}}}
+		if diff := cmp.Diff(tc.want, causes([]*jitter.CPUResult{quiet, {Worst: tc.worst}})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 // TestCounted tests that what a repetition has not counted is not claimed of all.
 func TestCounted(t *testing.T) {
 	const all = "/proc/interrupts"

@@ -53,7 +53,7 @@ func seenOnCPU(end *latency.End) string {
 		words = append(words, busy)
 	}
 	alone := latency.End{Counts: end.Counts}
-	if counts, _ := trafficCauses([]latency.End{alone}); len(counts) > 0 {
+	if counts, _ := causesOver([]latency.End{alone}, 0); len(counts) > 0 {
 		words = append(words, "most often the kernel counted "+counts[0])
 	}
 	if len(words) == 0 {
@@ -116,7 +116,7 @@ func TrafficRecord(kind v1alpha1.LatencyTestKind, cpu int, results []*latency.Re
 // newTrafficRecord is a record without figures. The repetitions are one at least.
 func newTrafficRecord(kind v1alpha1.LatencyTestKind, cpu int, results []*latency.Result, kernel, boot string) qualification.Record {
 	last := results[len(results)-1]
-	causes, interrupts := trafficCauses(clientsOf(results))
+	causes, interrupts := causesOver(clientsOf(results), elapsedOf(results))
 	return qualification.Record{
 		Version: qualification.Version, Kind: kind, CPUs: cpus.Of(cpu).String(), Causes: causes, CountedInterrupts: interrupts, Isolation: trafficIsolation(clientsOf(results)),
 		Kernel: printable(kernel, v1alpha1.MaxInventoryTextLength), BootID: printable(boot, v1alpha1.MaxBootIDLength),
