@@ -366,16 +366,23 @@ func (s *testServer) serveTest(w http.ResponseWriter, r *http.Request) {
 		s.test.Generation++
 		s.test.Spec.Run++
 		answer(http.StatusOK, s.test)
-	case s.isBroken():
+	default:
+		s.serveStatus(answer)
+	}
+}
+
+// serveStatus answers with the test, which becomes another then, or with an error where the server is broken.
+func (s *testServer) serveStatus(answer func(code int, value any)) {
+	if s.isBroken() {
 		answer(http.StatusInternalServerError, metav1.Status{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError, Code: http.StatusInternalServerError, Message: "etcd is away",
 		})
-	default:
-		answer(http.StatusOK, s.test)
-		if len(s.becomes) > 0 {
-			s.becomes[0](s.test)
-			s.becomes = s.becomes[1:]
-		}
+		return
+	}
+	answer(http.StatusOK, s.test)
+	if len(s.becomes) > 0 {
+		s.becomes[0](s.test)
+		s.becomes = s.becomes[1:]
 	}
 }
 

@@ -91,7 +91,7 @@ func TestCompareFilesMatchesEachNode(t *testing.T) {
 					titles = append(titles, strings.TrimSuffix(line, "\n"))
 				}
 			}
-			kinds := []v1alpha1.LatencyTestKind{compared.Kind}
+			kinds := append(make([]v1alpha1.LatencyTestKind, 0, 1+len(compared.Nodes)), compared.Kind)
 			for i := range compared.Nodes {
 				kinds = append(kinds, compared.Nodes[i].Kind)
 				if test := compared.Nodes[i].Test; i >= len(titles) || test == "" || !strings.HasPrefix(titles[i], test+" on ") {

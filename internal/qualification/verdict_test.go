@@ -22,12 +22,16 @@ func measurement() *v1alpha1.LatencyMeasurement {
 	}
 }
 
-func TestJudge(t *testing.T) {
-	cases := map[string]struct {
-		change func(*v1alpha1.LatencyMeasurement)
-		budget *v1alpha1.LatencyBudget
-		want   Verdict
-	}{
+// judged is a measurement with a budget, and what becomes of it.
+type judged struct {
+	change func(*v1alpha1.LatencyMeasurement)
+	budget *v1alpha1.LatencyBudget
+	want   Verdict
+}
+
+// judgedCases are measurements within a budget, beyond it, and such as cannot be told.
+func judgedCases() map[string]judged {
+	return map[string]judged{
 		"values that equal the bounds are within": {
 			budget: &v1alpha1.LatencyBudget{
 				MaximumNanoseconds: 9000, StolenPartsPerMillion: 12, Percentiles: []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P999, Nanoseconds: 3000}},
@@ -93,6 +97,10 @@ func TestJudge(t *testing.T) {
 				"longest interruption (CPU 5) 9 µs, 12 parts per million of the time taken, CPUs 4-5"},
 		},
 	}
+}
+
+func TestJudge(t *testing.T) {
+	cases := judgedCases()
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			measured := measurement()
@@ -194,11 +202,15 @@ func testedFingerprint() v1alpha1.LatencyFingerprint {
 	return FingerprintOf(Told{Kernel: node.Status.NodeInfo.KernelVersion}, report)
 }
 
-func TestFingerprintDifferences(t *testing.T) {
-	cases := map[string]struct {
-		change func(*corev1.Node, *v1alpha1.LowLatencyNode)
-		want   []string
-	}{
+// differing is what becomes of a node, and the words for it.
+type differing struct {
+	change func(*corev1.Node, *v1alpha1.LowLatencyNode)
+	want   []string
+}
+
+// differingCases are changes of a node that count, and such as do not.
+func differingCases() map[string]differing {
+	return map[string]differing{
 		"nothing": {func(*corev1.Node, *v1alpha1.LowLatencyNode) {}, nil},
 		"a virtual function": {func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) {
 			r.Status.Inventory.NICs = append(r.Status.Inventory.NICs, v1alpha1.InventoryNIC{PCIAddress: "0000:3b:02.0", PhysicalFunction: "0000:3b:00.0"})
@@ -258,6 +270,10 @@ func TestFingerprintDifferences(t *testing.T) {
 			}
 		}, nil},
 	}
+}
+
+func TestFingerprintDifferences(t *testing.T) {
+	cases := differingCases()
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			then := testedFingerprint()

@@ -38,20 +38,24 @@ func threeFrom(shortest int64) latency.Distribution {
 	return latency.Distribution{Samples: 3, MinimumNanoseconds: shortest, MeanNanoseconds: float64(shortest) + 5, MaximumNanoseconds: shortest + 10}
 }
 
-// TestRows: the parts of a latency are told apart, and from the whole; trials from each other, with what became of each; and what was not measured has no number.
-func TestRows(t *testing.T) {
+// aTrial is one of 64 bytes that sent 100 messages.
+func aTrial(phase latency.Phase, perSecond, lost uint64, outcome latency.Outcome) latency.Trial {
+	return latency.Trial{Phase: phase, Outcome: outcome, Rate: latency.Rate{
+		PerSecond: perSecond, Bytes: 64, Late: 4, Load: latency.Stream{Sent: 100, Lost: lost}, AnswersWanted: 3, FromIntended: threeFrom(int64(perSecond)),
+	}}
+}
+
+// written is a result, and its rows.
+type written struct {
+	result *latency.Result
+	want   string
+}
+
+func writtenCases() map[string]written {
 	passed, failed := latency.Outcome{Verdict: latency.Passed}, latency.Outcome{Verdict: latency.Failed}
-	trial := func(phase latency.Phase, perSecond, lost uint64, outcome latency.Outcome) latency.Trial {
-		return latency.Trial{Phase: phase, Outcome: outcome, Rate: latency.Rate{
-			PerSecond: perSecond, Bytes: 64, Late: 4, Load: latency.Stream{Sent: 100, Lost: lost}, AnswersWanted: 3, FromIntended: threeFrom(int64(perSecond)),
-		}}
-	}
-	blind := trial(latency.PhaseLow, 100, 7, failed)
+	blind := aTrial(latency.PhaseLow, 100, 7, failed)
 	blind.Rate.FromIntended, blind.Rate.AnswersWanted = latency.Distribution{}, 0
-	for name, tc := range map[string]struct {
-		result *latency.Result
-		want   string
-	}{
+	return map[string]written{
 		"stamps": {&latency.Result{Kind: latency.KindPingPong, Outcome: passed, Setup: latency.Setup{RoundTrip: true}, Sizes: []latency.Size{
 			{Bytes: 64, Lost: 1, Distribution: threeFrom(50), Stamps: &latency.Stamps{Messages: 3, Wire: threeFrom(30), Host: threeFrom(10)}},
 			{Bytes: 128, Distribution: threeFrom(50), Stamps: &latency.Stamps{Messages: 3, WithoutSent: 3}},
@@ -93,7 +97,7 @@ func TestRows(t *testing.T) {
 `},
 		"a search that tries a rate twice": {&latency.Result{Kind: latency.KindLoadSearch, Outcome: passed, Load: &latency.Load{
 			BestPass: 100, LowestFail: 200, Why: failed,
-			Trials: []latency.Trial{trial(latency.PhaseLow, 100, 0, passed), trial(latency.PhaseSearch, 200, 5, failed), trial(latency.PhaseConfirm, 100, 0, passed)},
+			Trials: []latency.Trial{aTrial(latency.PhaseLow, 100, 0, passed), aTrial(latency.PhaseSearch, 200, 5, failed), aTrial(latency.PhaseConfirm, 100, 0, passed)},
 		}}, `64,100,minimum,100,,,3,1,Low,Passed,an estimate of one way,
 64,100,mean,105.0,,,3,1,Low,Passed,an estimate of one way,
 64,100,maximum,110,,,3,1,Low,Passed,an estimate of one way,
@@ -123,7 +127,12 @@ func TestRows(t *testing.T) {
 ,100,lowest fail,,,,,,,Failed,,
 ,,outcome,,,,,,,Failed,,
 `},
-	} {
+	}
+}
+
+// TestRows: the parts of a latency are told apart, and from the whole; trials from each other, with what became of each; and what was not measured has no number.
+func TestRows(t *testing.T) {
+	for name, tc := range writtenCases() {
 		t.Run(name, func(t *testing.T) {
 			var got bytes.Buffer
 			if err := writeLatencyCSV(&got, tc.result); err != nil {

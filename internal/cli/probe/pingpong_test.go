@@ -182,6 +182,12 @@ func TestTimesOfRefusedMeasurements(t *testing.T) {
 			t.Errorf("%s: %v, the file has %q", name, err, text)
 		}
 	}
+	expectTimesReplaced(t, path, strings.Repeat(earlier, 5000))
+}
+
+// expectTimesReplaced refuses a measurement, which leaves no file, and wants one that is made to leave its own times alone.
+func expectTimesReplaced(t *testing.T, path, earlier string) {
+	t.Helper()
 	fresh := filepath.Join(t.TempDir(), "fresh")
 	if _, err := client(t, "pingpong", "--client", "127.0.0.1", "--program", "x", "--sizes", "99999999", "--times", fresh); err == nil {
 		t.Error("a wrong size is measured")
@@ -189,7 +195,7 @@ func TestTimesOfRefusedMeasurements(t *testing.T) {
 	if _, err := os.Stat(fresh); !os.IsNotExist(err) {
 		t.Errorf("a refused measurement leaves a file: %v", err)
 	}
-	if err := os.WriteFile(path, []byte(strings.Repeat(earlier, 5000)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(earlier), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := client(t, few(t, served(t), "--times", path)...); err != nil {

@@ -403,14 +403,22 @@ func (d *decider) startDue() {
 		if waits == "" {
 			waits = d.start(&d.selectedNodes[i], result)
 		}
-		switch {
-		case result.Activity == v1alpha1.LatencyRunning:
+		if result.Activity == v1alpha1.LatencyRunning {
 			room--
-		case waits != "" && result.Outcome == "":
-			result.Message = shorten.Sentence(waits, v1alpha1.MaxTestMessageLength)
-		case waits != "" && room > 0 && d.waits == "":
-			d.waits = fmt.Sprintf("node %s: %s", result.Node, waits)
+			continue
 		}
+		d.tellWhyItWaits(result, waits, room)
+	}
+}
+
+// tellWhyItWaits says why a node waits: in its own message, or where that is about an outcome, and the node does not wait for its turn alone, in that of the test.
+func (d *decider) tellWhyItWaits(result *v1alpha1.LatencyTestResult, waits string, room int) {
+	switch {
+	case waits == "":
+	case result.Outcome == "":
+		result.Message = shorten.Sentence(waits, v1alpha1.MaxTestMessageLength)
+	case room > 0 && d.waits == "":
+		d.waits = fmt.Sprintf("node %s: %s", result.Node, waits)
 	}
 }
 

@@ -273,7 +273,7 @@ func TestJobThatNoResultNames(t *testing.T) {
 func TestMachineInThePlaceOfAnother(t *testing.T) {
 	s := newScene(t, "node-1")
 	s.Nodes[0].Status.NodeInfo.SystemUUID = "4c4c4544-1"
-	s.passes("node-1")
+	s.passes()
 	s.Nodes[0].Status.NodeInfo.SystemUUID = ""
 	s.step()
 	s.expect("node-1", "Idle Passed Fresh WithinBudget")
@@ -290,7 +290,7 @@ func TestAddressInUse(t *testing.T) {
 	withAddress := func(address string) *scene {
 		s := newPingPong(t)
 		s.Test.Spec.Traffic.Client = &v1alpha1.TestEnd{BypassNICPool: "x2", Address: address}
-		s.Pools = []*v1alpha1.BypassNICPool{attachedPool("x2")}
+		s.Pools = []*v1alpha1.BypassNICPool{attachedPool()}
 		return s
 	}
 	first := withAddress("192.0.2.1/24")
@@ -316,7 +316,7 @@ func TestAddressInUse(t *testing.T) {
 // TestKernelBeforeTheAgentTells: the kubelet tells of another kernel, and the agent has not reported since the boot.
 func TestKernelBeforeTheAgentTells(t *testing.T) {
 	s := newScene(t, "node-1")
-	s.passes("node-1")
+	s.passes()
 	s.Nodes[0].Status.NodeInfo.BootID = "b2"
 	s.step()
 	s.expect("node-1", "Idle Passed Fresh WithinBudget")
@@ -367,7 +367,7 @@ func TestRefusedJobs(t *testing.T) {
 // TestRefusedJobOfAFreshNode: a run that was asked for and refused takes nothing from a result that is fresh.
 func TestRefusedJobOfAFreshNode(t *testing.T) {
 	s := newScene(t, "node-1")
-	s.passes("node-1")
+	s.passes()
 	s.Test.Spec.Run, s.Test.Generation = 1, 2
 	s.Refused = map[string]string{Decide(s.World).Start[0].Name: "exceeded quota: jobs"}
 	for range 2 {

@@ -122,7 +122,7 @@ func TestAddressIsHandedOn(t *testing.T) {
 	s.add("server-2")
 	s.Test.Spec.Nodes.Names = []string{"node-1", "node-2"}
 	s.Test.Spec.Traffic.Server.TestEnd = v1alpha1.TestEnd{BypassNICPool: "x2", Address: "192.0.2.1/24"}
-	s.Pools = []*v1alpha1.BypassNICPool{attachedPool("x2")}
+	s.Pools = []*v1alpha1.BypassNICPool{attachedPool()}
 	s.add("server-1")
 	s.step()
 	server := s.jobNamed(s.of("node-1").Server.Job).DeepCopy()

@@ -123,13 +123,13 @@ func (s *scene) ends(node, message string) {
 	job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
 }
 
-// passes lets a node be measured for the first time, and pass.
-func (s *scene) passes(node string) {
+// passes lets node-1 be measured for the first time, and pass.
+func (s *scene) passes() {
 	s.t.Helper()
 	s.step()
-	s.ends(node, record(s.t, 9_000))
+	s.ends("node-1", record(s.t, 9_000))
 	s.step()
-	s.expect(node, "Idle Passed Fresh WithinBudget")
+	s.expect("node-1", "Idle Passed Fresh WithinBudget")
 }
 
 // record is what a pod leaves behind that has seen one interruption of the length.
@@ -468,7 +468,7 @@ func TestJobIsAdopted(t *testing.T) {
 // TestJobThatHasEndedIsNotAdopted: nothing is known any more of a node that was not selected for a while, and what it was measured as may be another by now.
 func TestJobThatHasEndedIsNotAdopted(t *testing.T) {
 	s := newScene(t, "node-1")
-	s.passes("node-1")
+	s.passes()
 	first := s.of("node-1").Job
 	for range 3 {
 		s.Test.Status = v1alpha1.LatencyTestStatus{}
@@ -488,7 +488,7 @@ func TestJobThatHasEndedIsNotAdopted(t *testing.T) {
 func TestStalledTestForgetsNodes(t *testing.T) {
 	s := newScene(t, "node-1", "node-2")
 	s.Test.Spec.ExpireAfterHours = 3
-	s.passes("node-1")
+	s.passes()
 	s.ends("node-2", record(t, 9_000_000))
 	s.step()
 	s.expect("node-2", "Idle Failed Fresh MaximumExceeded")

@@ -42,9 +42,9 @@ func newPingPong(t *testing.T, servers ...string) *scene {
 	return s
 }
 
-// attachedPool is a pool whose NICs pods get in a network of their own, with addresses that they say.
-func attachedPool(name string) *v1alpha1.BypassNICPool {
-	pool := &v1alpha1.BypassNICPool{ObjectMeta: metav1.ObjectMeta{Name: name}}
+// attachedPool is pool x2, whose NICs pods get in a network of their own, with addresses that they say.
+func attachedPool() *v1alpha1.BypassNICPool {
+	pool := &v1alpha1.BypassNICPool{ObjectMeta: metav1.ObjectMeta{Name: "x2"}}
 	pool.Spec.NetworkAttachment = &v1alpha1.NetworkAttachmentSpec{Type: v1alpha1.AttachmentMACVLAN, Namespaces: []string{"tests"}}
 	return pool
 }
@@ -523,7 +523,7 @@ func TestAddressesMeasureOneNodeAtATime(t *testing.T) {
 	s = newPingPong(t)
 	s.Test.Spec.Nodes.Names = []string{"node-1", "node-2"}
 	s.Test.Spec.Traffic.Client = &v1alpha1.TestEnd{BypassNICPool: "x2", Address: "192.0.2.1/24"}
-	s.Pools = []*v1alpha1.BypassNICPool{attachedPool("x2")}
+	s.Pools = []*v1alpha1.BypassNICPool{attachedPool()}
 	s.step()
 	one := fmt.Sprint(s.of("node-1").Activity, s.of("node-2").Activity)
 	if diff := cmp.Diff([]string{"RunningRunning", "RunningWaiting"}, []string{strings.ReplaceAll(both, " ", ""), strings.ReplaceAll(one, " ", "")}); diff != "" {
@@ -627,7 +627,7 @@ func TestPoolsOfEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newPingPong(t)
-			pool := attachedPool("x2")
+			pool := attachedPool()
 			tc.change(pool)
 			s.Pools = []*v1alpha1.BypassNICPool{pool}
 			tc.end.BypassNICPool = "x2"

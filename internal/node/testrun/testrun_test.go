@@ -123,8 +123,8 @@ func TestCauses(t *testing.T) {
 	timer, softirq := counted.Event{Kind: counted.Interrupt, Name: "LOC", Count: 9}, counted.Event{Kind: counted.Softirq, Name: "TIMER", Count: 9}
 	network, calls := counted.Event{Kind: counted.Interrupt, Name: "24 eth0", Count: 1}, counted.Event{Kind: counted.Interrupt, Name: "CAL", Count: 8}
 	ticks := func(longest ...counted.Event) []jitter.Interruption {
-		all := []jitter.Interruption{{LengthNanoseconds: 5_000, Causes: []counted.Event{timer, softirq}}, {LengthNanoseconds: 2_000_000, Causes: longest}}
-		return append(all, all[0], all[0], all[0])
+		tick := jitter.Interruption{LengthNanoseconds: 5_000, Causes: []counted.Event{timer, softirq}}
+		return []jitter.Interruption{tick, {LengthNanoseconds: 2_000_000, Causes: longest}, tick, tick, tick}
 	}
 	ticked := ticks(network)
 	ticked[0].Causes = []counted.Event{counted.Firmwares(1), softirq}
