@@ -277,3 +277,11 @@ func TestPathsThatDifferAreNoTrend(t *testing.T) {
 		}
 	}
 }
+
+// TestSizesBesideAComparisonOfNothing: what somebody has saved and changed may have sizes beside a comparison of nothing.
+func TestSizesBesideAComparisonOfNothing(t *testing.T) {
+	n := &v1alpha1.NetworkMeasurement{Sizes: []v1alpha1.SizeMeasurement{{Bytes: 64}}, Comparison: &v1alpha1.ComparisonMeasurement{}}
+	if at := RepeatedRow(n, Rows(n)); at != -1 {
+		t.Errorf("row %d is that of the repetitions", at)
+	}
+}

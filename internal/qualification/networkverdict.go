@@ -179,7 +179,10 @@ type Row struct {
 
 // isJudged reports whether the figures of a row are those of a measurement.
 func (r *Row) isJudged(n *v1alpha1.NetworkMeasurement) bool {
-	return (n.Load == nil || r.Rate == bestRate(n)) && (n.Comparison == nil || r.Side == &n.Comparison.Sides[firstOf(n.Comparison)])
+	if n.Comparison != nil && (len(n.Comparison.Sides) == 0 || r.Side != &n.Comparison.Sides[firstOf(n.Comparison)]) {
+		return false
+	}
+	return n.Load == nil || r.Rate == bestRate(n)
 }
 
 // Path is the way that the messages of a row took.
