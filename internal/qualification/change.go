@@ -66,28 +66,28 @@ func Repetitions(measured *v1alpha1.LatencyMeasurement) Repeated {
 		}
 		return r
 	case n.Comparison != nil:
-		r := Repeated{Name: "ratios of medians", AreRatios: true, Unsaid: unpaired(n)}
-		if r.Unsaid == "" {
-			r.Figures = pairedRatios(n.Comparison)
-		}
-		return r
+		return Repeated{Figures: pairedRatios(n.Comparison), Name: "ratios of medians", AreRatios: true}.unless(unpaired(n))
 	default:
-		r := Repeated{Name: "medians", Unsaid: unanswered(Rows(n), n.RepetitionMediansNanoseconds)}
-		if r.Unsaid == "" {
-			r.Figures = n.RepetitionMediansNanoseconds
+		r := Repeated{Figures: n.RepetitionMediansNanoseconds, Name: "medians"}
+		if rows := Rows(n); len(rows) > 0 {
+			r = r.unless(unanswered(&rows[0], r.Figures))
 		}
 		return r
 	}
 }
 
-// unanswered says why the medians of repetitions, which are those of the first row, tell of fewer than all messages; "" where they do not. A message that was
-// lost is later than any that has an answer, so a way that loses most of them would seem to have become a short one.
-func unanswered(rows []Row, medians []int64) string {
-	if len(rows) == 0 {
-		return ""
+// unless are the figures, or none where something keeps them from telling anything.
+func (r Repeated) unless(why string) Repeated {
+	if r.Unsaid = why; why != "" {
+		r.Figures = nil
 	}
+	return r
+}
+
+// unanswered says why the medians of repetitions, which are those of a row, tell of fewer than all messages; "" where they do not. A message that was
+// lost is later than any that has an answer, so a way that loses most of them would seem to have become a short one.
+func unanswered(row *Row, medians []int64) string {
 	const median = 50
-	row := &rows[0]
 	if !latency.IsAnswered(median, uint64(max(0, row.Figures.Samples)), uint64(max(0, row.Lost))) || slices.Contains(medians, 0) {
 		return fmt.Sprintf("of %s %d of %d messages were lost, so that their medians are none of all messages", row.Name, row.Lost, row.Sent)
 	}
@@ -103,16 +103,15 @@ func unpaired(n *v1alpha1.NetworkMeasurement) string {
 	if verdict, other := judgePaths(n); other && !wantsPaths(c) {
 		return verdict.Message
 	}
-	rows := Rows(n)
 	for _, side := range []*v1alpha1.SideMeasurement{&c.Sides[firstOf(c)], &c.Sides[baseOf(c)]} {
 		if !tookItsPath(side) {
 			return otherPathWords(side)
 		}
-		at := slices.IndexFunc(rows, func(r Row) bool { return r.Side == side })
-		if at < 0 {
+		if len(side.Sizes) == 0 {
 			continue
 		}
-		if why := unanswered(rows[at:], side.RepetitionMediansNanoseconds); why != "" {
+		row := sizeRow(side, &side.Sizes[0])
+		if why := unanswered(&row, side.RepetitionMediansNanoseconds); why != "" {
 			return why
 		}
 	}
@@ -176,12 +175,11 @@ func (r *Repeated) trendOf(was v1alpha1.LatencyRunSpread) Trend {
 // with those of runs before the two, if any. It needs no assumption about their distribution: a change is one that neither the spread between
 // repetitions nor that between runs explains.
 func CompareMeasurements(before, after *v1alpha1.LatencyMeasurement, earlier ...v1alpha1.LatencyRunSpread) Change {
-	c := Change{Trend: TrendUnknown, Fingerprint: differenceWords(MeasurementChanges(before, after))}
 	was, is := Repetitions(before), Repetitions(after)
-	if c.Message = incomparable(before, after, &was, &is); c.Message != "" {
+	c := Change{Fingerprint: differenceWords(MeasurementChanges(before, after))}
+	if c.Trend, c.Message = trendOf(before, after, &was, &is, earlier); c.Trend == TrendUnknown {
 		return c
 	}
-	c.Trend = is.trendOf(joined(append(slices.Clone(earlier), was.Spread())))
 	if ratio, err := latency.Compare(is.Figures, was.Figures); err == nil {
 		c.Ratio = &ratio
 	}
@@ -192,10 +190,16 @@ func CompareMeasurements(before, after *v1alpha1.LatencyMeasurement, earlier ...
 // TrendOf is the trend alone, which needs no interval: that takes thousands of samples of the figures.
 func TrendOf(before, after *v1alpha1.LatencyMeasurement, earlier ...v1alpha1.LatencyRunSpread) Trend {
 	was, is := Repetitions(before), Repetitions(after)
-	if incomparable(before, after, &was, &is) != "" {
-		return TrendUnknown
+	trend, _ := trendOf(before, after, &was, &is, earlier)
+	return trend
+}
+
+// trendOf is the trend, and why it is not known; "" where it is.
+func trendOf(before, after *v1alpha1.LatencyMeasurement, was, is *Repeated, earlier []v1alpha1.LatencyRunSpread) (Trend, string) {
+	if why := incomparable(before, after, was, is); why != "" {
+		return TrendUnknown, why
 	}
-	return is.trendOf(joined(append(slices.Clone(earlier), was.Spread())))
+	return is.trendOf(joined(append(slices.Clone(earlier), was.Spread()))), ""
 }
 
 // incomparable says why two measurements, and their repetitions, cannot tell a change of the node; "" when they can.

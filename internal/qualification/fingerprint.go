@@ -160,15 +160,15 @@ func parts(then, now v1alpha1.LatencyFingerprint) []Part {
 	all = append(all, driverParts(then.Drivers, now.Drivers)...)
 	for _, before := range then.Stacks {
 		at := slices.IndexFunc(now.Stacks, func(s v1alpha1.LatencyFingerprintStack) bool { return s.Pool == before.Pool })
-		if at >= 0 && !isPartOf(before.Versions, now.Stacks[at].Versions) {
+		if at >= 0 && !tellTheSame(before.Versions, now.Stacks[at].Versions) {
 			all = append(all, Part{"stack", "the stack of BypassNICPool " + before.Pool, before.Versions, now.Stacks[at].Versions, false})
 		}
 	}
 	return all
 }
 
-// isPartOf reports whether of two versions of a stack, as stacksOf writes them, one lacks the version of the module or of the user space, and tells the same otherwise.
-func isPartOf(then, now string) bool {
+// tellTheSame reports whether two texts of stacksOf have the same versions of the module and of the user space, as far as both tell them.
+func tellTheSame(then, now string) bool {
 	moduleThen, userThen, isOneThen := strings.Cut(then, "/")
 	moduleNow, userNow, isOneNow := strings.Cut(now, "/")
 	same := func(a, b string) bool { return a == b || a == unknownVersion || b == unknownVersion }

@@ -261,6 +261,12 @@ func RepeatedRow(n *v1alpha1.NetworkMeasurement, rows []Row) int {
 	return slices.IndexFunc(rows, func(r Row) bool { return r.isJudged(n) })
 }
 
+// IsFirstOfSide reports whether the row at an index is the first of its side of a comparison, or the first of all where nothing was compared. The medians of
+// repetitions and the histograms are those of such rows.
+func IsFirstOfSide(rows []Row, index int) bool {
+	return index == 0 || rows[index-1].Side != rows[index].Side
+}
+
 // RowNamed is the row of a name; nil when there is none.
 func RowNamed(n *v1alpha1.NetworkMeasurement, name string) *Row {
 	rows := Rows(n)

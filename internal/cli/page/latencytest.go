@@ -368,11 +368,13 @@ func ratioRows(node *view.LatencyNode, row func(string, figure, func(int64) stri
 				if m.Network == nil || m.Network.Comparison == nil || m.Network.Comparison.Base != c.Base {
 					return 0, false
 				}
-				for j := range m.Network.Comparison.Sides {
-					side := &m.Network.Comparison.Sides[j]
-					if found := qualification.RatioOf(side, ratio.Bytes, ratio.Percentile); found != nil && side.Side == c.Sides[i].Side {
-						return found.PartsPerThousand, true
-					}
+				others := m.Network.Comparison.Sides
+				at := slices.IndexFunc(others, func(side v1alpha1.SideMeasurement) bool { return side.Side == c.Sides[i].Side })
+				if at < 0 {
+					return 0, false
+				}
+				if found := qualification.RatioOf(&others[at], ratio.Bytes, ratio.Percentile); found != nil {
+					return found.PartsPerThousand, true
 				}
 				return 0, false
 			}, qualification.TimesWords))

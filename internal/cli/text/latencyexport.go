@@ -166,8 +166,7 @@ func csvRows(test *view.LatencyTest, node *view.LatencyNode) [][]string {
 		if row.Size != nil {
 			stray = decimal(row.Size.Stray)
 		}
-		// They are of the first size or rate, on each side of a comparison.
-		if i == 0 || measured[i-1].Side != row.Side {
+		if qualification.IsFirstOfSide(measured, i) {
 			medians = spaced(mediansOf(n, row))
 		}
 		rows = append(rows, slices.Concat(csvRow(test, node, f), []string{

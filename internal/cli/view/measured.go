@@ -89,7 +89,7 @@ func histogramOf(m *v1alpha1.LatencyMeasurement, rows []qualification.Row, index
 	switch judged := qualification.Judged(m.Network); {
 	case row.Side == nil && len(judged) > 0 && row.Figures == judged[0]:
 		return m.Histogram
-	case row.Side != nil && (index == 0 || rows[index-1].Side != row.Side):
+	case row.Side != nil && qualification.IsFirstOfSide(rows, index):
 		return row.Side.Histogram
 	}
 	return ""

@@ -253,16 +253,21 @@ func (d *decider) stopNamed(name string) {
 func UnderWay(w *World) []*batchv1.Job {
 	var found []*batchv1.Job
 	for i := range w.Jobs {
-		if job := &w.Jobs[i]; isControlledBy(job, w.Test.UID) && !isDone(job) && job.DeletionTimestamp.IsZero() {
+		if job := &w.Jobs[i]; w.isUnderWay(job) && job.DeletionTimestamp.IsZero() {
 			found = append(found, job)
 		}
 	}
 	return found
 }
 
+// isUnderWay reports whether a Job is one of the test that has not ended.
+func (w *World) isUnderWay(job *batchv1.Job) bool {
+	return isControlledBy(job, w.Test.UID) && !isDone(job)
+}
+
 // stop deletes a Job of the test that is under way.
 func (d *decider) stop(job *batchv1.Job) {
-	if isControlledBy(job, d.Test.UID) && !isDone(job) {
+	if d.isUnderWay(job) {
 		d.Stop = append(d.Stop, job)
 	}
 }
@@ -468,7 +473,7 @@ func (d *decider) occupied(c *candidate, wanted string) string {
 func (d *decider) underWay(node, wanted string) string {
 	for i := range d.Jobs {
 		job := &d.Jobs[i]
-		if (node == "" || job.Annotations[v1alpha1.AnnotationNode] == node) && job.Name != wanted && job.Name != d.serverOfRun(wanted, 0) && isControlledBy(job, d.Test.UID) && !isDone(job) {
+		if (node == "" || job.Annotations[v1alpha1.AnnotationNode] == node) && job.Name != wanted && job.Name != d.serverOfRun(wanted, 0) && d.isUnderWay(job) {
 			return job.Name
 		}
 	}
@@ -558,9 +563,8 @@ func (d *decider) stopUnnamed() {
 			named[result.Server.Job] = true
 		}
 	}
-	for i := range d.Jobs {
-		job := &d.Jobs[i]
-		if named[job.Name] || isDone(job) || !isControlledBy(job, d.Test.UID) || !job.DeletionTimestamp.IsZero() || slices.Contains(d.Stop, job) {
+	for _, job := range UnderWay(d.World) {
+		if named[job.Name] || slices.Contains(d.Stop, job) {
 			continue
 		}
 		if left := jobAppears - d.Now.Sub(job.CreationTimestamp.Time); left > 0 {
