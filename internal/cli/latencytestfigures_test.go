@@ -214,8 +214,8 @@ func TestReportSaysWhatLatenciesAre(t *testing.T) {
 			t.Errorf("%s: %s, and of a probe %s", kind, want, reported)
 		}
 		file := saved(t, tc.test)
-		hasWords(t, file, "text", "latencies are of "+want+" NODE")
-		hasWords(t, file, "html", "Latencies are of "+want+".</p>")
+		hasWords(t, file, "text", "latencies are "+want+" NODE")
+		hasWords(t, file, "html", "Latencies are "+want+".</p>")
 	}
 	if got := run(t, "", "test", "report", "-f", saved(t, savedTest(t))).out; strings.Contains(got, "latencies are") {
 		t.Errorf("jitter has latencies:\n%s", got)

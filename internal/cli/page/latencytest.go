@@ -77,7 +77,7 @@ func LatencyTests(tests []view.LatencyTest, reference *Reference, written time.T
 	for i := range tests {
 		section := latencySectionOf(&tests[i], reference)
 		if latencies := view.LatenciesOf(tests[i].Kind); latencies != "" {
-			section.Remarks = []string{"Latencies are of " + latencies + "."}
+			section.Remarks = []string{"Latencies are " + latencies + "."}
 		}
 		filled.Tests = append(filled.Tests, section)
 	}

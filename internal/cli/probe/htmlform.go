@@ -63,9 +63,9 @@ func remarksOf(result *latency.Result, hasFigures bool) []string {
 	isOnSchedule := len(result.Rates) > 0 || result.Load != nil && len(result.Load.Trials) > 0
 	switch {
 	case hasFigures && isOnSchedule:
-		remarks = append(remarks, "Latencies are of "+text.Reported(result)+".")
+		remarks = append(remarks, "Latencies are "+text.Reported(result)+".")
 	case hasFigures:
-		remarks = append(remarks, "Latencies are of "+text.ReportedOneAtATime(result)+".")
+		remarks = append(remarks, "Latencies are "+text.ReportedOneAtATime(result)+".")
 	case isOnSchedule:
 		remarks = append(remarks, "There are no figures of messages on a schedule here, since none came back while nothing else was sent: -o json has what was measured.")
 	}

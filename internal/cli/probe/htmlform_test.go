@@ -24,9 +24,9 @@ func TestLatencyPages(t *testing.T) {
 	}{
 		"pingpong": {latency.Outcome{Verdict: latency.Failed, Reason: latency.ReasonGrowth, Message: "64 bytes took <long>"}, []string{
 			"probe pingpong", "PingPong", `<span class="bad">Failed</span>`, "64 bytes took &lt;long&gt;", "CPUs 4 ·", "64 bytes: 50 %", "kernel 6.12.0-rt",
-			"Latencies are of half of the round trip.",
+			"Latencies are half of the round trip.",
 		}},
-		"rate": {latency.Outcome{Verdict: latency.Passed, Reason: latency.ReasonMeasured, Message: "measured"}, []string{"probe rate", "RateSweep", `<span class="good">Passed</span>`, "Latencies are of an estimate of one way."}},
+		"rate": {latency.Outcome{Verdict: latency.Passed, Reason: latency.ReasonMeasured, Message: "measured"}, []string{"probe rate", "RateSweep", `<span class="good">Passed</span>`, "Latencies are an estimate of one way."}},
 		"load": {latency.Outcome{Verdict: latency.Inconclusive, Reason: latency.ReasonUnfinished, Message: "unfinished"}, []string{"probe load", "LoadSearch", `<span class="warn">Inconclusive</span>`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestPagesWithoutFigures(t *testing.T) {
 		"no size with an answer": {&latency.Result{Kind: latency.KindPingPong, Sizes: []latency.Size{unanswered}}, "No message of 1024 bytes came back.", figures},
 		"no way back":            {&latency.Result{Kind: latency.KindRateSweep, Sizes: []latency.Size{unanswered}, Rates: all["rate"].Rates}, "There are no figures of messages on a schedule here", figures},
 		"the way back alone": {&latency.Result{Kind: latency.KindRateSweep, Sizes: all["pingpong"].Sizes, Setup: latency.Setup{RoundTrip: true}},
-			"Latencies are of the round trip.", "an estimate"},
+			"Latencies are the round trip.", "an estimate"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.result.Outcome = unreachable

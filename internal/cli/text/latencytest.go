@@ -27,7 +27,7 @@ func LatencyTests(tests []view.LatencyTest, palette Palette, columns int) string
 		}
 		b.WriteString(latencyTitle(&tests[i], palette))
 		if latencies := view.LatenciesOf(tests[i].Kind); latencies != "" {
-			b.WriteString(paragraph("latencies are of "+latencies, columns))
+			b.WriteString(paragraph("latencies are "+latencies, columns))
 		}
 		if tests[i].Kind == v1alpha1.LatencyTestJitter {
 			b.WriteString(latencyTable(&tests[i], palette, columns))
