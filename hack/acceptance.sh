@@ -41,6 +41,7 @@ test-release a release that is complete, installs, and is the same when it is ma
 test-cosign signatures and provenance of images, judged by cosign
 lab         real kernels against their plans
 lab-pools   NIC pools on a real kubelet
+lab-latency LatencyTests of each kind on a real kubelet, from kubectl apply to verdict and report
 lab-netem   what measurements over the network count, against the kernel's network emulator
 lab-judges  measurements over the network beside sockperf and qperf, between two emulated machines
 lab-stamps  stamps of messages by emulated NICs, and what is said where there are none
