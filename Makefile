@@ -321,7 +321,7 @@ lab-pools: programs-lab-pools ## Show BypassNICPools on a real node: PREEMPT_RT 
 
 .PHONY: lab-latency
 lab-latency: programs-lab-latency ## Let LatencyTests measure a real node: jitter, a neighbour that must be named, messages between two pods.
-	go test -tags lab -count=1 -timeout 180m -v -run '^TestLatencyTests$$' ./test/lab/pools
+	go test -tags lab -count=1 -timeout 240m -v -run '^TestLatencyTests$$' ./test/lab/pools
 
 .PHONY: lab-netem
 lab-netem: programs-lab-netem ## Judge what measurements over the network count, against netem in an emulated machine; the table is in dist/netem.txt.
