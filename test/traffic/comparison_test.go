@@ -83,16 +83,16 @@ func (c *cluster) ratio() *v1alpha1.LatencyRatio {
 	return ratio
 }
 
-// TestEqualSidesPass: both are measured for real, with the server of the project, over ways that are as long. The bound is wide, for a busy
-// machine may favour one of them. That the ratio is right shows what holds messages for known times, below.
+// TestEqualSidesPass: both are measured for real, with the server of the project, over ways that are as long. On a busy machine a ratio may be off by
+// more than a quarter, but then its interval is wide, too.
 func TestEqualSidesPass(t *testing.T) {
-	c := newComparison(t, 10_000)
+	c := newComparison(t, 1500)
 	c.step()
 	server := c.pod()
 	c.compared()
 	server.kill()
 	c.expect(v1alpha1.LatencyPassed, v1alpha1.TestWithinBudget)
-	if ratio := c.ratio(); ratio.LowPartsPerThousand > ratio.PartsPerThousand || ratio.PartsPerThousand > ratio.HighPartsPerThousand {
+	if ratio := c.ratio(); ratio.HighPartsPerThousand < 800 || ratio.LowPartsPerThousand > 1250 {
 		t.Errorf("%+v", ratio)
 	}
 	for _, from := range []string{nearAddress, podAddress} {
